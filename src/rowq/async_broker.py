@@ -1,0 +1,194 @@
+"""The broker for event loops: the verbs of broker.py as coroutines, on the same engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+from rowq.engine import Engine
+from rowq.errors import BrokerClosed
+from rowq.model.lifecycle import Ack
+from rowq.model.message import (
+    Delivery,
+    Draft,
+    Duration,
+    Event,
+    KvEntry,
+    KvKey,
+    Message,
+    Outcome,
+    Payload,
+    SendOptions,
+    SettingsOptions,
+    Stats,
+    Where,
+)
+from rowq.model.queue import DeliveryMode, Settings
+from rowq.steps import Steps
+from rowq.store.dialect import Finding
+from rowq.upkeep import Swept
+from rowq.verbs import Progress, Settled, to_extend, to_nack, to_reject, to_reschedule
+from rowq.within import Within
+
+T = TypeVar("T")
+
+
+class AsyncBroker:
+    """The queue, in process, for coroutines. Made by `rowq.connect_async(url)`; the database is opened by `async with`.
+
+    >>> async with rowq.connect_async("sqlite:///jobs.db") as broker:  # doctest: +SKIP
+    ...     await broker.send("emails", {"to": "ada@example.com"})
+    """
+
+    def __init__(self, open: Callable[[], Engine]) -> None:
+        self._open = open
+        self._opened: Engine | None = None
+
+    async def send(self, queue: str, payload: Payload, **options: Unpack[SendOptions]) -> str:
+        return await self._drive(self._engine().verbs.send(queue, payload, options))
+
+    async def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
+        return await self._drive(self._engine().verbs.send_many(queue, payloads, options))
+
+    async def receive(
+        self,
+        queue: str,
+        *,
+        max: int = 1,
+        wait: Duration = 0,
+        lease: Duration | None = None,
+        consumer: str | None = None,
+        delivery: DeliveryMode | None = None,
+    ) -> list[Delivery]:
+        return await self._drive(self._engine().verbs.receive(queue, max, wait, lease, consumer, delivery))
+
+    async def ack(self, delivery: Settled) -> None:
+        await self._drive(self._engine().verbs.settle(delivery, Ack()))
+
+    async def nack(self, delivery: Settled, *, reason: str | None = None, delay: Duration | None = None, counts: bool = True) -> None:
+        await self._drive(self._engine().verbs.settle(delivery, to_nack(reason, delay, counts)))
+
+    async def reject(self, delivery: Settled, *, reason: str | None = None) -> None:
+        await self._drive(self._engine().verbs.settle(delivery, to_reject(reason)))
+
+    async def reschedule(self, delivery: Settled, delay: Duration, *, reason: str | None = None) -> None:
+        await self._drive(self._engine().verbs.settle(delivery, to_reschedule(delay, reason)))
+
+    async def extend(self, delivery: Settled, lease: Duration | None = None) -> int:
+        return await self._drive(self._engine().verbs.extend(delivery, lease))
+
+    async def ack_many(self, deliveries: Iterable[Settled]) -> list[Outcome]:
+        return await self._drive(self._engine().verbs.settle_many(deliveries, Ack()))
+
+    async def nack_many(
+        self, deliveries: Iterable[Settled], *, reason: str | None = None, delay: Duration | None = None, counts: bool = True
+    ) -> list[Outcome]:
+        return await self._drive(self._engine().verbs.settle_many(deliveries, to_nack(reason, delay, counts)))
+
+    async def reject_many(self, deliveries: Iterable[Settled], *, reason: str | None = None) -> list[Outcome]:
+        return await self._drive(self._engine().verbs.settle_many(deliveries, to_reject(reason)))
+
+    async def reschedule_many(self, deliveries: Iterable[Settled], delay: Duration, *, reason: str | None = None) -> list[Outcome]:
+        return await self._drive(self._engine().verbs.settle_many(deliveries, to_reschedule(delay, reason)))
+
+    async def extend_many(self, deliveries: Iterable[Settled], lease: Duration | None = None) -> list[Outcome]:
+        return await self._drive(self._engine().verbs.settle_many(deliveries, to_extend(lease)))
+
+    async def get(self, id: str) -> Message:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.get, id))
+
+    async def browse(
+        self,
+        queue: str,
+        *,
+        state: str = "ready",
+        key: str | None = None,
+        group: str | None = None,
+        text: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> list[Message]:
+        look = self._engine().verbs.look(
+            self._engine().insights.browse, queue, state=state, key=key, group=group, text=text, after=after, limit=limit
+        )
+        return await self._drive(look)
+
+    async def stats(self, queue: str) -> Stats:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.stats, queue))
+
+    async def queues(self) -> list[Stats]:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.queues))
+
+    async def audit(self, id: str) -> list[Event]:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.audit, id))
+
+    async def keys(self, prefix: KvKey = ()) -> list[KvEntry]:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.keys, prefix))
+
+    async def forget(self, key: KvKey) -> bool:
+        return await self._drive(self._engine().verbs.forget(key))
+
+    async def settings(self, queue: str) -> Settings:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.settings, queue))
+
+    async def configure(self, queue: str, **settings: Unpack[SettingsOptions]) -> Settings:
+        return await self._drive(self._engine().verbs.configure(queue, dict(settings)))
+
+    async def pause(self, queue: str) -> None:
+        await self._drive(self._engine().verbs.configure(queue, {"paused": True}))
+
+    async def resume(self, queue: str) -> None:
+        await self._drive(self._engine().verbs.configure(queue, {"paused": None}))
+
+    async def delete_queue(self, queue: str) -> None:
+        await self._drive(self._engine().verbs.delete_queue(queue))
+
+    async def purge(self, queue: str, *, states: Sequence[str] | None = None) -> int:
+        return await self._drive(self._engine().verbs.purge(queue, states))
+
+    async def delete(self, id: str) -> None:
+        await self._drive(self._engine().verbs.delete(id))
+
+    async def redrive(
+        self,
+        queue: str,
+        *,
+        ids: Iterable[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+        rate: float | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        return await self._drive(self._engine().verbs.redrive(queue, ids, where, limit, rate, progress))
+
+    def within(self, connection: Any) -> Within:
+        """The verbs inside your own open transaction. They are plain methods: your connection decides which thread they run in."""
+        return Within(self._engine().store, connection)
+
+    async def sweep(self) -> Swept:
+        return await self._drive(self._engine().upkeep.sweep())
+
+    async def doctor(self) -> list[Finding]:
+        return await self._drive(self._engine().verbs.look(self._engine().examine))
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await asyncio.to_thread(self._opened.close)
+
+    async def __aenter__(self) -> Self:
+        if self._opened is None:
+            self._opened = await asyncio.to_thread(self._open)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    def _engine(self) -> Engine:
+        if self._opened is None:
+            raise BrokerClosed("this broker is not open yet: use `async with rowq.connect_async(url) as broker`")
+        return self._opened
+
+    async def _drive(self, steps: Steps[T]) -> T:
+        return await self._engine().driver.drive_async(steps)

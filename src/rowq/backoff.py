@@ -1,0 +1,27 @@
+"""Backoff policies as users write them, in seconds."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rowq.errors import InvalidArgument
+from rowq.model.duration import to_ms
+from rowq.model.message import Duration
+from rowq.model.retry import Exponential, Linear
+
+
+def linear(step: Duration, cap: Duration = 3600) -> Linear:
+    """step, 2 x step, 3 x step …, never over cap."""
+    return Linear(to_ms(step, "step"), to_ms(cap, "cap"))
+
+
+def exponential(
+    base: Duration, factor: float = 2.0, cap: Duration = 3600, jitter: float = 0.0, plus: tuple[Duration, Duration] = (0, 0)
+) -> Exponential:
+    """base, base x factor, base x factor² …, never over cap; less a random share of up to `jitter`, plus a random time within `plus`."""
+    low, high = plus
+    policy = Exponential(to_ms(base, "base"), factor, to_ms(cap, "cap"), jitter, (to_ms(low, "plus"), to_ms(high, "plus")))
+    try:
+        return msgspec.convert(msgspec.to_builtins(policy), Exponential)
+    except msgspec.ValidationError as error:
+        raise InvalidArgument(f"this backoff is not possible: {error}") from None

@@ -1,0 +1,212 @@
+"""The broker: one method a verb. AsyncBroker (async_broker.py) is the same for event loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+from rowq.engine import Engine
+from rowq.model.lifecycle import Ack
+from rowq.model.message import (
+    Delivery,
+    Draft,
+    Duration,
+    Event,
+    KvEntry,
+    KvKey,
+    Message,
+    Outcome,
+    Payload,
+    SendOptions,
+    SettingsOptions,
+    Stats,
+    Where,
+)
+from rowq.model.queue import DeliveryMode, Settings
+from rowq.steps import Steps
+from rowq.store.dialect import Finding
+from rowq.upkeep import Swept
+from rowq.verbs import Progress, Settled, to_extend, to_nack, to_reject, to_reschedule
+from rowq.within import Within
+
+T = TypeVar("T")
+
+
+class Broker:
+    """The queue, in process. Made by `rowq.connect(url)`; may be used from any number of threads.
+
+    >>> import rowq
+    >>> with rowq.connect("sqlite:///jobs.db") as broker:  # doctest: +SKIP
+    ...     broker.send("emails", {"to": "ada@example.com"})
+    ...     for delivery in broker.receive("emails", max=10, wait=20):
+    ...         broker.ack(delivery)
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._verbs = engine.verbs
+
+    def send(self, queue: str, payload: Payload, **options: Unpack[SendOptions]) -> str:
+        """Puts a message into a queue; returns its id once it is on disk."""
+        return self._drive(self._verbs.send(queue, payload, options))
+
+    def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
+        """All of them or, if one is refused, none. The options hold for every payload that is not a draft of its own."""
+        return self._drive(self._verbs.send_many(queue, payloads, options))
+
+    def receive(
+        self,
+        queue: str,
+        *,
+        max: int = 1,
+        wait: Duration = 0,
+        lease: Duration | None = None,
+        consumer: str | None = None,
+        delivery: DeliveryMode | None = None,
+    ) -> list[Delivery]:
+        """Up to `max` messages, leased to you; waits up to `wait` seconds for the first. `<queue>.dlq` gives dead letters."""
+        return self._drive(self._verbs.receive(queue, max, wait, lease, consumer, delivery))
+
+    def ack(self, delivery: Settled) -> None:
+        """Done: the message is finished. Raises LeaseLost if it is no longer yours."""
+        self._drive(self._verbs.settle(delivery, Ack()))
+
+    def nack(self, delivery: Settled, *, reason: str | None = None, delay: Duration | None = None, counts: bool = True) -> None:
+        """Failed: it comes back after its backoff, or dies if its attempts are used up. `counts=False`: not my fault, at once."""
+        self._drive(self._verbs.settle(delivery, to_nack(reason, delay, counts)))
+
+    def reject(self, delivery: Settled, *, reason: str | None = None) -> None:
+        """It can never succeed: a dead letter at once."""
+        self._drive(self._verbs.settle(delivery, to_reject(reason)))
+
+    def reschedule(self, delivery: Settled, delay: Duration, *, reason: str | None = None) -> None:
+        """Later, as if never tried."""
+        self._drive(self._verbs.settle(delivery, to_reschedule(delay, reason)))
+
+    def extend(self, delivery: Settled, lease: Duration | None = None) -> int:
+        """More time: the lease runs from now. Returns when it ends; the receipt stays valid."""
+        return self._drive(self._verbs.extend(delivery, lease))
+
+    def ack_many(self, deliveries: Iterable[Settled]) -> list[Outcome]:
+        return self._drive(self._verbs.settle_many(deliveries, Ack()))
+
+    def nack_many(
+        self, deliveries: Iterable[Settled], *, reason: str | None = None, delay: Duration | None = None, counts: bool = True
+    ) -> list[Outcome]:
+        return self._drive(self._verbs.settle_many(deliveries, to_nack(reason, delay, counts)))
+
+    def reject_many(self, deliveries: Iterable[Settled], *, reason: str | None = None) -> list[Outcome]:
+        return self._drive(self._verbs.settle_many(deliveries, to_reject(reason)))
+
+    def reschedule_many(self, deliveries: Iterable[Settled], delay: Duration, *, reason: str | None = None) -> list[Outcome]:
+        return self._drive(self._verbs.settle_many(deliveries, to_reschedule(delay, reason)))
+
+    def extend_many(self, deliveries: Iterable[Settled], lease: Duration | None = None) -> list[Outcome]:
+        return self._drive(self._verbs.settle_many(deliveries, to_extend(lease)))
+
+    def get(self, id: str) -> Message:
+        """One message, wherever it is."""
+        return self._drive(self._verbs.look(self._engine.insights.get, id))
+
+    def browse(
+        self,
+        queue: str,
+        *,
+        state: str = "ready",
+        key: str | None = None,
+        group: str | None = None,
+        text: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> list[Message]:
+        """A page of messages, looked at and not taken. `after` is the `cursor` of the last message of the page before."""
+        look = self._verbs.look(self._engine.insights.browse, queue, state=state, key=key, group=group, text=text, after=after, limit=limit)
+        return self._drive(look)
+
+    def walk(self, queue: str | None = None, *, states: Sequence[str] | None = None) -> Iterator[Message]:
+        """Every message (of a queue) as of this moment, one after another, in constant memory."""
+        return self._engine.insights.walk(queue, states)
+
+    def stats(self, queue: str) -> Stats:
+        return self._drive(self._verbs.look(self._engine.insights.stats, queue))
+
+    def queues(self) -> list[Stats]:
+        return self._drive(self._verbs.look(self._engine.insights.queues))
+
+    def audit(self, id: str) -> list[Event]:
+        """What happened to a message, from the first event to the last."""
+        return self._drive(self._verbs.look(self._engine.insights.audit, id))
+
+    def keys(self, prefix: KvKey = ()) -> list[KvEntry]:
+        """Payloads of undelivered messages, under the keys that their senders chose."""
+        return self._drive(self._verbs.look(self._engine.insights.keys, prefix))
+
+    def forget(self, key: KvKey) -> bool:
+        """Removes one such key; False if it was not there."""
+        return self._drive(self._verbs.forget(key))
+
+    def settings(self, queue: str) -> Settings:
+        """What was set on a queue; what is None there follows the defaults."""
+        return self._drive(self._verbs.look(self._engine.insights.settings, queue))
+
+    def configure(self, queue: str, **settings: Unpack[SettingsOptions]) -> Settings:
+        """Changes settings of a queue; None goes back to the default. Returns all that is set."""
+        return self._drive(self._verbs.configure(queue, dict(settings)))
+
+    def pause(self, queue: str) -> None:
+        """Nobody receives from it until `resume`; leases and TTLs run on."""
+        self._drive(self._verbs.configure(queue, {"paused": True}))
+
+    def resume(self, queue: str) -> None:
+        self._drive(self._verbs.configure(queue, {"paused": None}))
+
+    def delete_queue(self, queue: str) -> None:
+        """Removes its messages in every state, and its settings."""
+        self._drive(self._verbs.delete_queue(queue))
+
+    def purge(self, queue: str, *, states: Sequence[str] | None = None) -> int:
+        """Removes messages that wait (ready, scheduled, blocked), or those of the states named. Returns how many."""
+        return self._drive(self._verbs.purge(queue, states))
+
+    def delete(self, id: str) -> None:
+        """Removes one message, wherever it is."""
+        self._drive(self._verbs.delete(id))
+
+    def redrive(
+        self,
+        queue: str,
+        *,
+        ids: Iterable[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+        rate: float | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Dead letters back into their queue: those named, those that match, or all; at most `rate` a second. Returns how many."""
+        return self._drive(self._verbs.redrive(queue, ids, where, limit, rate, progress))
+
+    def within(self, connection: Any) -> Within:
+        """The verbs inside your own open transaction on the same database: they hold if, and only if, you commit."""
+        return Within(self._engine.store, connection)
+
+    def sweep(self) -> Swept:
+        """Does at once what time has made necessary, as the background upkeep does every second."""
+        return self._drive(self._engine.upkeep.sweep())
+
+    def doctor(self) -> list[Finding]:
+        """What hurts queues on this database, each with what to do."""
+        return self._drive(self._verbs.look(self._engine.examine))
+
+    def close(self) -> None:
+        """Answers what is waiting, then lets go of the database."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _drive(self, steps: Steps[T]) -> T:
+        return self._engine.driver.drive(steps)

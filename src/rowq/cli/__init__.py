@@ -1,0 +1,1 @@
+"""The command line: the verbs of the broker, for people and for scripts."""

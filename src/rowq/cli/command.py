@@ -1,0 +1,86 @@
+"""How a function becomes a command: each gets --url and --json, and works with a session made of them."""
+
+from __future__ import annotations
+
+import getpass
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+import rowq
+from rowq.cli.output import Output
+
+DEFAULT_URL = "sqlite:///rowq.db"
+SHARED_PANEL = "Database and output"
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help=f"The database. Default: ROWQ_URL, else {DEFAULT_URL}.", rich_help_panel=SHARED_PANEL),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=SHARED_PANEL)]
+
+
+class Session:
+    """One run of the command line: which database, and where results go."""
+
+    def __init__(self, url: str | None, *, json: bool) -> None:
+        self.url = url or DEFAULT_URL
+        self.output = Output(json=json)
+
+    def connect(self, *, create: bool = False, upkeep: bool = False) -> rowq.Broker:
+        """The broker. Only a command that puts something into a database creates one: elsewhere a mistyped URL is told, not made true."""
+        return rowq.connect(self.url, migrate=create, upkeep=upkeep, actor=_actor())
+
+
+def add_command(app: typer.Typer, panel: str, function: Callable[..., None]) -> None:
+    """Put `function(session, …)` under its name into a panel of the help; what follows the session becomes its parameters."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    shared = list(inspect.signature(_shared, eval_str=True).parameters.values())
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *shared)]
+
+    def run(**given: Any) -> None:
+        context, url, json = given.pop("context"), given.pop("url"), given.pop("json")
+        session = Session(url or context.obj.url, json=json or context.obj.json)
+        session.output.require()
+        _check_text(given)
+        function(session, **given)
+
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    app.command(rich_help_panel=panel)(run)
+
+
+class Shared:
+    """What was said before the name of the command."""
+
+    def __init__(self, url: str | None, json: bool) -> None:
+        self.url = url
+        self.json = json
+
+
+def _shared(context: typer.Context, url: Url = None, json: Json = False) -> None:
+    """The parameters that every command has."""
+
+
+def _check_text(given: dict[str, Any]) -> None:
+    """Refuse words that are no text in UTF-8; only a payload may be any bytes."""
+    for name, value in given.items():
+        for word in value if isinstance(value, list) else [value]:
+            if isinstance(word, str) and name != "payload" and not _is_text(word):
+                raise rowq.InvalidArgument(f"{word!r} is not UTF-8: write {name.upper()} in the encoding of the terminal")
+
+
+def _is_text(word: str) -> bool:
+    """Bytes that are not UTF-8 reach Python as lone surrogates, which nothing can write again."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
+
+
+def _actor() -> str:
+    """Who acts, for the audit; a container's user may have no name."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (OSError, KeyError):
+        return "cli"

@@ -1,0 +1,21 @@
+"""Asking before something cannot be undone."""
+
+from __future__ import annotations
+
+import sys
+
+from rowq import InvalidArgument
+from rowq.cli.failure import Failure
+from rowq.cli.text import visible
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only after `--yes` or a typed yes; a script that forgot --yes is told so instead of being left to wait."""
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InvalidArgument(f"nobody is here to be asked {question!r}: add --yes")
+    sys.stderr.write(f"{visible(question)} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Failure("nothing was changed", code="declined")

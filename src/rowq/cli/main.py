@@ -1,0 +1,103 @@
+"""The entry of the command line, and its table of contents."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+import rowq
+from rowq.cli import database, dead_letters, messages, queues, receipts, transfer
+from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Json, Shared, add_command
+from rowq.cli.failure import READER_GONE, USAGE, Failure, ReaderGone, UsageError, give_up_stdout, report, understand
+from rowq.cli.output import Output
+
+CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Messages": (messages.send, messages.receive, messages.browse, messages.get, messages.audit, messages.delete),
+    "Deliveries, by receipt": (receipts.ack, receipts.nack, receipts.reject, receipts.reschedule, receipts.extend),
+    "Queues": (queues.stats, queues.configure, queues.pause, queues.resume, queues.purge),
+    "Dead letters": (dead_letters.dead, dead_letters.redrive),
+    "In and out": (transfer.load, transfer.dump),
+    "Database": (database.doctor, database.migrate, database.sweep),
+}
+
+_EPILOG = """\
+[bold]Exit codes[/]
+  0  done
+  1  it failed; a lease was lost
+  2  wrong usage, or an argument that no queue takes
+  3  nothing there: an empty receive, not found
+  4  the database is busy or unavailable
+130  interrupted
+141  the reader of the output went away
+
+[bold]Errors[/] are one line on stderr; with --json it is {"code", "error"}.
+[bold]Durations[/] are 30 or 1.5 (seconds), 500ms, 10s, 5m, 2h, 7d.
+"""
+
+app = typer.Typer(name="rowq", epilog=_EPILOG, rich_markup_mode="rich", pretty_exceptions_enable=False)
+for panel, commands in CONTENTS.items():
+    for command in commands:
+        add_command(app, panel, command)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. Expected errors become one line on stderr, never a traceback."""
+    given = list(sys.argv[1:] if args is None else args)
+    try:
+        exit_code = typer.main.get_command(app).main(given, prog_name="rowq", standalone_mode=False)
+        Output(json=False).flush()
+        return int(exit_code or 0)
+    except ReaderGone:
+        give_up_stdout()
+        return READER_GONE
+    except SystemExit as leaving:
+        # Shell completion leaves this way with 0; Typer and Rich do with 1 when the reader of the help is gone.
+        return READER_GONE if leaving.code == 1 else 0
+    except (rowq.RowqError, Failure, UsageError, OSError, typer.Abort, KeyboardInterrupt) as error:
+        failure = understand(error)
+        _flush_rest()
+        report(failure, json=_wants_json(given))
+        return failure.exit_code
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", envvar="ROWQ_URL", metavar="URL", help=f"The database. Default: {DEFAULT_URL}", rich_help_panel=SHARED_PANEL),
+    ] = None,
+    json: Json = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """A message queue that lives in your database.
+
+    More on each command: rowq COMMAND --help
+    """
+    context.obj = Shared(url, json)
+    if version:
+        Output(json=json).answer(f"rowq {rowq.__version__}", version=rowq.__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(USAGE)
+
+
+def _wants_json(given: list[str]) -> bool:
+    """Looked up by hand, since a wrong option ends the parsing before --json is seen."""
+    return "--json" in (given[: given.index("--")] if "--" in given else given)
+
+
+def _flush_rest() -> None:
+    """What was printed before the failure still goes out, if it can."""
+    try:
+        Output(json=False).flush()
+    except (ReaderGone, Failure):
+        give_up_stdout()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Messages: send, receive, browse, get, audit, delete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import rowq
+from rowq.cli import value
+from rowq.cli.command import Session
+from rowq.cli.confirmation import confirm
+from rowq.cli.document import fields
+from rowq.cli.failure import NOTHING, Failure
+from rowq.cli.listing import show_details, show_messages
+from rowq.cli.output import Column
+from rowq.cli.parameter import After, Group, Id, Key, Limit, Queue, Yes, duration_option
+from rowq.cli.receipts import check_outcomes
+from rowq.cli.text import ago, counted, moment, span, whole
+
+
+def send(
+    session: Session,
+    queue: Queue,
+    payload: Annotated[str | None, typer.Argument(metavar="PAYLOAD", help="JSON; or - to read it from stdin.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", metavar="FILE", help="Take the payload from a file.")] = None,
+    text: Annotated[bool, typer.Option("--text", help="The payload is text, not JSON.")] = False,
+    raw: Annotated[bool, typer.Option("--bytes", help="The payload is bytes, not JSON.")] = False,
+    key: Annotated[str | None, typer.Option("--key", help="Replace the waiting message of this key, if there is one.")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="Messages of a group go out one at a time, in order.")] = None,
+    priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
+    delay: Annotated[float | None, duration_option("--delay", "Not before this has passed.")] = None,
+    ttl: Annotated[float | None, duration_option("--ttl", "Expire after this.")] = None,
+    deadline: Annotated[float | None, duration_option("--deadline", "Must be done within this.")] = None,
+    max_attempts: Annotated[int | None, typer.Option("--max-attempts", help="Deliveries before it is dead; 0 is no limit.")] = None,
+    backoff: Annotated[
+        str | None, typer.Option("--backoff", metavar="BACKOFF", help="Before each retry: 1s,5s,30s or exponential:1s,cap=1h or linear:5s.")
+    ] = None,
+    header: Annotated[list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="A header; may be repeated.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="An id of your own; sent twice, it is refused.")] = None,
+) -> None:
+    """Send a message and print its id.
+
+    PAYLOAD is JSON, always: a text needs quotes ('"hello"') or --text. Words that begin with a dash go after two dashes: rowq send q -- -5
+    """
+    if text and raw:
+        raise rowq.InvalidArgument("a payload is text or bytes: give one of --text and --bytes")
+    content = value.payload(value.payload_data(payload, file), text=text, raw=raw)
+    with session.connect(create=True) as broker:
+        sent = broker.send(
+            queue,
+            content,
+            key=key,
+            group=group,
+            priority=priority,
+            delay=delay or 0,
+            ttl=ttl,
+            deadline=deadline,
+            max_attempts=max_attempts,
+            backoff=None if backoff is None else value.backoff(backoff),
+            headers=value.headers(header),
+            id=id,
+        )
+    session.output.answer(sent, id=sent)
+
+
+def receive(
+    session: Session,
+    queue: Queue,
+    max: Annotated[int, typer.Option("--max", help="At most so many, 1 to 1000.")] = 1,
+    wait: Annotated[float | None, duration_option("--wait", "Wait so long for the first.")] = None,
+    lease: Annotated[float | None, duration_option("--lease", "How long they are ours; else as the queue is configured.")] = None,
+    consumer: Annotated[str | None, typer.Option("--consumer", help="A name, kept with the lease.")] = None,
+    ack: Annotated[bool, typer.Option("--ack", help="Ack them once they are printed.")] = False,
+) -> None:
+    """Take messages under a lease and print them with their receipts.
+
+    QUEUE.dlq means the dead letters of QUEUE. Nothing there: exit code 3.
+    With --ack, what could not be printed is not acked: its lease runs out, and it comes again.
+    """
+    with session.connect(create=True, upkeep=True) as broker:
+        deliveries = broker.receive(queue, max=max, wait=wait or 0, lease=lease, consumer=consumer)
+        for delivery in deliveries:
+            _show_delivery(session, delivery)
+        # Only what has left this process may be acked: a closed pipe must not lose a message.
+        session.output.flush()
+        outcomes = broker.ack_many(deliveries) if ack else []
+    if not deliveries:
+        raise Failure(f"no message is ready in {queue}", code="empty", exit_code=NOTHING)
+    check_outcomes(outcomes)
+
+
+def browse(
+    session: Session,
+    queue: Queue,
+    state: Annotated[rowq.State, typer.Option("--state", help="Which messages.")] = rowq.State.READY,
+    key: Key = None,
+    group: Group = None,
+    text: Annotated[str | None, typer.Option("--text", help="Only messages whose payload or last error contains this.")] = None,
+    after: After = None,
+    limit: Limit = 100,
+) -> None:
+    """Look at the messages of a queue without taking them."""
+    with session.connect() as broker:
+        messages = broker.browse(queue, state=state, key=key, group=group, text=text, after=after, limit=limit)
+    show_messages(session.output, messages, state, limit)
+
+
+def get(session: Session, id: Id) -> None:
+    """Show one message, whatever its state."""
+    with session.connect() as broker:
+        message = broker.get(id)
+    if session.output.json:
+        session.output.document(fields(message))
+    else:
+        show_details(session.output, message)
+
+
+def audit(session: Session, id: Id) -> None:
+    """Tell what happened to a message, oldest first."""
+    with session.connect() as broker:
+        events = broker.audit(id)
+    if not events:
+        raise Failure(f"nothing is known of a message {id}", code="message_not_found", exit_code=NOTHING)
+    if session.output.json:
+        session.output.document([fields(event) for event in events])
+        return
+    columns = (Column("at"), Column("event"), Column("attempt", right=True), Column("by"), Column("detail", flexible=True))
+    now = rowq.SystemClock().now()
+    rows = ((moment(e.at, now), e.event, str(e.attempt or ""), e.actor or "", e.detail or "") for e in events)
+    session.output.table(columns, rows)
+
+
+def delete(
+    session: Session,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids of messages.", show_default=False)] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Delete this queue instead: its messages and its settings.")] = None,
+    yes: Yes = False,
+) -> None:
+    """Delete messages by id in any state, or a whole queue."""
+    if (queue is None) == (not ids):
+        raise rowq.InvalidArgument("say what to delete: ids, or --queue QUEUE")
+    with session.connect() as broker:
+        if queue is not None:
+            stats = broker.stats(queue)
+            held = stats.depth + stats.dead
+            confirm(f"Delete {queue} with its settings and {counted(held, 'message')}?", yes=yes)
+            broker.delete_queue(queue)
+            session.output.answer(f"{queue} is deleted", queue=queue, deleted=held)
+            return
+        missing = [id for id in ids or () if not _deleted(broker, id)]
+    done = len(ids or ()) - len(missing)
+    session.output.answer(f"{counted(done, 'message')} deleted", deleted=done, not_found=missing)
+    if missing:
+        raise Failure(f"not found: {', '.join(missing)}", code="message_not_found", exit_code=NOTHING)
+
+
+def _deleted(broker: rowq.Broker, id: str) -> bool:
+    try:
+        broker.delete(id)
+    except rowq.MessageNotFound:
+        return False
+    return True
+
+
+def _show_delivery(session: Session, delivery: rowq.Delivery) -> None:
+    """In full, since with --ack this is the only time that anybody sees it."""
+    if session.output.json:
+        session.output.document(fields(delivery))
+        return
+    now = rowq.SystemClock().now()
+    facts = [f"attempt {delivery.attempt}", f"lease {span(delivery.lease_until - now)}", f"sent {ago(delivery.sent_at, now)}"]
+    facts += [f"{name} {given}" for name, given in (("key", delivery.key), ("group", delivery.group)) if given is not None]
+    facts += [f"{name}={given}" for name, given in delivery.headers.items()]
+    session.output.line(delivery.receipt)
+    session.output.line(f"  {', '.join(facts)}")
+    session.output.line(f"  {whole(delivery.payload)}")

@@ -1,0 +1,117 @@
+"""Where results go: text and tables for people, JSON for programs. Everything written to stdout passes through here."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from rowq.cli.document import json_line
+from rowq.cli.failure import Failure, ReaderGone
+from rowq.cli.text import visible
+
+_LEAST = 12
+_GAP = 3
+
+
+class Column(NamedTuple):
+    """A column of a table; only a flexible one is cut when the terminal is narrow."""
+
+    title: str
+    right: bool = False
+    flexible: bool = False
+    style: str = ""
+
+
+class Output:
+    """Standard output, in one of two languages."""
+
+    def __init__(self, *, json: bool) -> None:
+        self.json = json
+
+    def answer(self, sentence: str, **document: Any) -> None:
+        """One result: a sentence for people, one JSON document for programs."""
+        if self.json:
+            self.document(document)
+        else:
+            self.line(sentence)
+
+    def line(self, text: str) -> None:
+        """One line for people."""
+        self.write(visible(text).encode(_encoding(), "backslashreplace") + b"\n")
+
+    def document(self, value: Any) -> None:
+        """One line of JSON."""
+        self.write(json_line(value))
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+        """Rows for people. Without a terminal nothing is wrapped or cut, so that grep finds whole ids."""
+        self.write(_drawn(columns, rows).encode(_encoding(), "backslashreplace"))
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._stream().write(data)
+        except OSError as error:
+            raise _lost(error) from None
+
+    def flush(self) -> None:
+        """Return only when everything written is out of our hands."""
+        try:
+            self._stream().flush()
+        except OSError as error:
+            raise _lost(error) from None
+
+    def require(self) -> None:
+        """Fail now, before anything is taken out of a queue, if there is nowhere to print it."""
+        self._stream()
+
+    def _stream(self) -> Any:
+        if sys.stdout is None:
+            raise _lost(OSError(errno.EBADF, os.strerror(errno.EBADF)))
+        return sys.stdout.buffer
+
+
+def _encoding() -> str:
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def _lost(error: OSError) -> Exception:
+    if error.errno == errno.EPIPE:
+        return ReaderGone()
+    return Failure(f"the output could not be written: {error.strerror or error}", code="output_lost")
+
+
+def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
+    # Rich takes as long to import as all the rest together; --json need not wait for it.
+    from rich import box
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[visible(cell) for cell in row] for row in rows]
+    widest = [max(map(cell_len, (column.title, *(row[at] for row in cells)))) for at, column in enumerate(columns)]
+    is_terminal = sys.stdout.isatty()
+    widths = _fitted(columns, widest, Console(file=sys.stdout).width) if is_terminal else widest
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column, width in zip(columns, widths, strict=True):
+        justify: Literal["left", "right"] = "right" if column.right else "left"
+        table.add_column(Text(column.title), justify=justify, style=column.style, no_wrap=True, overflow="ellipsis", width=width)
+    for row in cells:
+        # A Text is never read as Rich's markup, whatever a payload or an error contains.
+        table.add_row(*map(Text, row))
+    console = Console(file=sys.stdout, highlight=False, width=sum(widths) + _GAP * len(widths))
+    with console.capture() as captured:
+        console.print(table)
+    drawn = captured.get()
+    return drawn if is_terminal else "".join(line.rstrip() + "\n" for line in drawn.splitlines())
+
+
+def _fitted(columns: Sequence[Column], widest: list[int], screen: int) -> list[int]:
+    """How wide each column becomes: ids stay whole even where the line then breaks, flexible columns share what is left."""
+    fixed = sum(width for column, width in zip(columns, widest, strict=True) if not column.flexible)
+    flexible = sum(column.flexible for column in columns)
+    share = max(_LEAST, (screen - fixed - _GAP * len(columns)) // max(1, flexible))
+    return [min(width, share) if column.flexible else width for column, width in zip(columns, widest, strict=True)]

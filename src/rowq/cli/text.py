@@ -1,0 +1,99 @@
+"""What people read: ages, sizes, previews, and text that a terminal cannot mistake for a command."""
+
+from __future__ import annotations
+
+import base64
+import unicodedata
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+_UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"
+_UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
+
+
+def visible(text: str) -> str:
+    """The text with everything that would move a cursor, change a colour or turn the writing direction spelled out."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spell(character) for character in text)
+
+
+def _spell(character: str) -> str:
+    # The joiners only hold emoji and Indic or Persian letters together; spelled out they would break words.
+    if character in _JOINERS or unicodedata.category(character) not in _UNSAFE:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def span(milliseconds: int) -> str:
+    """About how long, in the largest unit that gives a whole number: 3s, 5m, 2h, 7d."""
+    for unit, size in _UNITS_MS:
+        if milliseconds >= size:
+            return f"{milliseconds // size}{unit}"
+    return "0s"
+
+
+def exact_span(milliseconds: int) -> str:
+    """Exactly how long, as the command line also reads it: 90s, 1500ms."""
+    for unit, size in _UNITS_MS:
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return "0s"
+
+
+def ago(at: int | None, now: int) -> str:
+    """How long ago, or in how long: 5m ago, now, in 5m."""
+    if at is None:
+        return ""
+    if abs(now - at) < 1000:
+        return "now"
+    return f"{span(now - at)} ago" if at <= now else f"in {span(at - now)}"
+
+
+def moment(at: int, now: int) -> str:
+    """A time as date and distance."""
+    written = datetime.fromtimestamp(at / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+    return f"{written} ({ago(at, now)})"
+
+
+def size(count: int) -> str:
+    """1.2 KB and the like."""
+    amount = float(count)
+    for unit in ("B", "KB", "MB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GB"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 message, 2 messages, 10,000 messages."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def shortened(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def preview(payload: Any) -> str:
+    """A payload in one short line."""
+    if isinstance(payload, bytes):
+        return f"{size(len(payload))} of bytes: {shortened(payload[:32].hex(), 32)}"
+    return shortened(msgspec.json.encode(payload).decode())
+
+
+def whole(payload: Any) -> str:
+    """A payload in one line, nothing left out."""
+    if isinstance(payload, bytes):
+        return f"base64:{base64.b64encode(payload).decode()}"
+    return msgspec.json.encode(payload).decode()
+
+
+def indented(payload: Any) -> list[str]:
+    """A payload on as many lines as its structure has."""
+    if isinstance(payload, bytes):
+        return [whole(payload)]
+    return msgspec.json.format(msgspec.json.encode(payload), indent=2).decode().splitlines()

@@ -1,0 +1,113 @@
+"""connect(url): the one place where the parts are put together."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from rowq.async_broker import AsyncBroker
+from rowq.broker import Broker
+from rowq.clock import Clock, SystemClock
+from rowq.engine import Engine
+from rowq.errors import InvalidArgument
+from rowq.model.queue import Settings
+from rowq.store import migrations
+from rowq.store.dialect import Dialect
+from rowq.store.sqlite import Sqlite
+
+DEFAULT_TIMEOUT = 30.0
+_DURABILITIES = ("send", "full", "normal")
+
+
+def connect(
+    url: str,
+    *,
+    clock: Clock | None = None,
+    upkeep: bool = True,
+    actor: str | None = None,
+    defaults: Settings | None = None,
+    timeout: float | None = None,
+    migrate: bool = True,
+) -> Broker:
+    """Opens the queue in a database.
+
+    `sqlite:///jobs.db` is a file in the current folder, `sqlite:////var/lib/jobs.db` an absolute path. URL parameters:
+    `durability` (send, full or normal) and `timeout` (seconds that a call waits for a busy database).
+    `actor` is written into the audit; `defaults` hold for queues that say nothing else; `upkeep=False` leaves sweeping to others.
+    """
+    return Broker(_engine(url, clock, upkeep, actor, defaults, timeout, migrate))
+
+
+def connect_async(
+    url: str,
+    *,
+    clock: Clock | None = None,
+    upkeep: bool = True,
+    actor: str | None = None,
+    defaults: Settings | None = None,
+    timeout: float | None = None,
+    migrate: bool = True,
+) -> AsyncBroker:
+    """The same verbs as coroutines: `async with rowq.connect_async(url) as broker`."""
+    return AsyncBroker(lambda: _engine(url, clock, upkeep, actor, defaults, timeout, migrate))
+
+
+def migrate(url: str) -> tuple[int, int]:
+    """Brings the tables to this release's version; returns (version before, version now)."""
+    dialect = _dialect(url, None)
+    try:
+        return migrations.migrate(dialect, SystemClock().now())
+    finally:
+        dialect.close()
+
+
+def _engine(
+    url: str,
+    clock: Clock | None,
+    upkeep: bool,
+    actor: str | None,
+    defaults: Settings | None,
+    timeout: float | None,
+    migrate: bool,
+) -> Engine:
+    clock = clock or SystemClock()
+    dialect = _dialect(url, timeout)
+    try:
+        if migrate:
+            migrations.migrate(dialect, clock.now())
+        else:
+            migrations.check(dialect)
+    except BaseException:
+        dialect.close()
+        raise
+    return Engine(dialect, clock, defaults or Settings(), actor=actor, timeout=dialect.timeout, upkeep=upkeep)
+
+
+def _dialect(url: str, timeout: float | None) -> Dialect:
+    if not isinstance(url, str):
+        raise InvalidArgument(f"a database URL is needed, such as sqlite:///jobs.db, not {type(url).__name__}")
+    parts = urlsplit(url)
+    if parts.scheme != "sqlite" or parts.netloc or not parts.path.startswith("/"):
+        raise InvalidArgument(f"{url!r} is no database URL that rowq knows: use sqlite:///jobs.db, or sqlite:////absolute/path/jobs.db")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    chosen: dict[str, Any] = {"durability": _durability(options.pop("durability", "send")), "timeout": _timeout(options, timeout)}
+    if options:
+        raise InvalidArgument(f"unknown URL parameter {next(iter(options))!r}: sqlite URLs take durability and timeout")
+    return Sqlite(unquote(parts.path[1:]), **chosen)
+
+
+def _durability(value: str) -> str:
+    if value not in _DURABILITIES:
+        raise InvalidArgument(f"durability must be one of {', '.join(_DURABILITIES)}, not {value!r}")
+    return value
+
+
+def _timeout(options: dict[str, str], given: float | None) -> float:
+    text = options.pop("timeout", None)
+    try:
+        seconds = float(text) if given is None and text is not None else DEFAULT_TIMEOUT if given is None else float(given)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"timeout must be seconds, not {text!r}") from None
+    if not 0 < seconds <= 3600:
+        raise InvalidArgument(f"timeout must be more than 0 and at most 3600 seconds, not {seconds:g}")
+    return seconds

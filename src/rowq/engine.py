@@ -1,0 +1,51 @@
+"""The parts of a broker, put together around one database and shared by its sync and async faces."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from rowq.clock import Clock
+from rowq.fusion import Fusion
+from rowq.ids import Receipt
+from rowq.insights import Insights
+from rowq.model.lifecycle import Nack
+from rowq.model.queue import Settings
+from rowq.steps import Driver
+from rowq.store.calls import Call, Receive, Settle
+from rowq.store.dialect import Dialect, Finding
+from rowq.store.store import Store
+from rowq.upkeep import Upkeep
+from rowq.verbs import Verbs
+from rowq.waiting import WaitingRoom
+
+
+class Engine:
+    def __init__(self, dialect: Dialect, clock: Clock, defaults: Settings, *, actor: str | None, timeout: float, upkeep: bool) -> None:
+        self.dialect = dialect
+        self.store = Store(dialect, clock, defaults, actor)
+        self.insights = Insights(dialect, defaults)
+        self.upkeep = Upkeep(dialect, clock, defaults)
+        self._fusion = Fusion(self.store.perform, timeout=timeout)
+        self._fusion.abandoned = self._give_back
+        self._room = WaitingRoom(clock.now, self.store.times.next, lambda: self._fusion.if_idle(dialect.news))
+        self.store.on_ready = self._room.wake
+        self.verbs = Verbs(self.insights, self._room, clock)
+        self.driver = Driver(self._fusion, self._room)
+        if upkeep:
+            self.upkeep.start(self.driver, self._fusion.if_idle)
+
+    def examine(self) -> list[Finding]:
+        return self.dialect.examine()
+
+    def close(self) -> None:
+        self.upkeep.stop()
+        self._fusion.close(self.dialect.close)
+        self._room.close()
+
+    def _give_back(self, call: Call[Any]) -> None:
+        """Messages leased to somebody who has gone away without them; not where that could deliver one twice."""
+        if not isinstance(call, Receive) or not call.result or self.store.is_at_most_once(call):
+            return
+        release = Settle([Receipt(row[0], row[3]) for row in call.result], Nack(counts=False, delay=0))
+        threading.Thread(target=self._fusion.run, args=(release,), name="rowq-release", daemon=True).start()

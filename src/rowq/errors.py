@@ -1,0 +1,123 @@
+"""Every error rowq raises on purpose: what happened, what to do, and a stable code."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RowqError(Exception):
+    """The family name. `code` never changes between releases; HTTP sends the same one."""
+
+    code: ClassVar[str] = "internal"
+
+
+class InvalidArgument(RowqError):
+    """A value that no queue could take: a malformed name, a negative duration, a wrong type."""
+
+    code = "invalid_argument"
+
+
+class InvalidReceipt(InvalidArgument):
+    """Text that was never a receipt of any delivery."""
+
+    code = "invalid_receipt"
+
+
+class NameReserved(InvalidArgument):
+    """The name means the dead letters of another queue."""
+
+    code = "name_reserved"
+
+
+class PayloadTooLarge(InvalidArgument):
+    """The encoded payload is over the queue's limit."""
+
+    code = "payload_too_large"
+
+
+class PayloadRejected(InvalidArgument):
+    """The payload does not match the queue's JSON schema."""
+
+    code = "payload_rejected"
+
+
+class LeaseLost(RowqError):
+    """The receipt is no longer current: the lease ran out and the message moved on, or it was settled already."""
+
+    code = "lease_lost"
+
+
+class QueueFull(RowqError):
+    """The queue holds max_depth messages."""
+
+    code = "queue_full"
+
+
+class NotFound(RowqError):
+    """Nothing of that name or id is here."""
+
+    code = "not_found"
+
+
+class QueueNotFound(NotFound):
+    code = "queue_not_found"
+
+
+class MessageNotFound(NotFound):
+    code = "message_not_found"
+
+
+class IdTaken(RowqError):
+    """Another message already carries the id that the caller brought."""
+
+    code = "id_taken"
+
+
+class StoreError(RowqError):
+    """The database could not do it."""
+
+    code = "store_error"
+
+
+class StoreBusy(StoreError):
+    """Somebody else held the database for longer than the timeout. Nothing was written; try again."""
+
+    code = "store_busy"
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached or opened."""
+
+    code = "store_unavailable"
+
+
+class StoreReadOnly(StoreUnavailable):
+    code = "store_read_only"
+
+
+class StoreCorrupt(StoreUnavailable):
+    code = "store_corrupt"
+
+
+class StoreFull(StoreUnavailable):
+    """No room left on the disk. Nothing was written."""
+
+    code = "store_full"
+
+
+class SchemaMismatch(StoreUnavailable):
+    """The tables are of a version that this release does not know."""
+
+    code = "schema_mismatch"
+
+
+class OutcomeUnknown(StoreError):
+    """The commit was sent, and its answer was lost: it may or may not have been written."""
+
+    code = "outcome_unknown"
+
+
+class BrokerClosed(RowqError):
+    """The broker was closed, or belongs to the process that this one was forked from."""
+
+    code = "broker_closed"

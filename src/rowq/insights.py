@@ -1,0 +1,138 @@
+"""The reading side: what is where, and what happened. It runs beside the writers and never holds them up."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from rowq.errors import InvalidArgument, QueueNotFound
+from rowq.ids import origin_of
+from rowq.model.draft import to_kv_key
+from rowq.model.message import Event, KvEntry, Message, State, Stats
+from rowq.model.queue import Settings, check_name, resolve, split_name
+from rowq.store.dialect import Dialect, Row, Session
+from rowq.store.finding import is_named, not_found, seq_of
+from rowq.store.policies import read_settings
+from rowq.store.rows import read_cursor, to_event, to_kv_entry, to_message
+
+MAX_PAGE = 1_000
+_BEGINNING: dict[State, tuple[Any, int]] = {State.BLOCKED: ("", -1)}
+_FIRST = (-(1 << 62), -1)
+
+
+class Insights:
+    def __init__(self, dialect: Dialect, defaults: Settings) -> None:
+        self._dialect = dialect
+        self._defaults = defaults
+
+    def get(self, id: str) -> Message:
+        with self._dialect.reading() as session:
+            seq = seq_of(session, id)
+            for state in State:
+                for row in session.rows(f"get_{state}", seq=seq):
+                    return _checked(to_message(row, state), row, id)
+            for row in session.rows("get_ready_moved", seq=seq):
+                return _checked(to_message(row, State.READY), row, id)
+        raise not_found(id)
+
+    def browse(
+        self, queue: str, *, state: str = "ready", key: str | None, group: str | None, text: str | None, after: str | None, limit: int
+    ) -> list[Message]:
+        name, is_dead = split_name(queue)
+        place = State.DEAD if is_dead else to_state(state)
+        if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
+            raise InvalidArgument(f"limit must be between 1 and {MAX_PAGE}, not {limit!r}")
+        for what, value in {"key": key, "group": group, "text": text, "after": after}.items():
+            if value is not None and not isinstance(value, str):
+                raise InvalidArgument(f"{what} must be text, not {type(value).__name__}")
+        a, b = _BEGINNING.get(place, _FIRST) if after is None else read_cursor(place, after)
+        values = {"queue": name, "message_key": key, "group_key": group, "text": text, "a": a, "b": b, "limit": limit}
+        with self._dialect.reading() as session:
+            return [to_message(row, place) for row in session.rows(f"browse_{place}", **values)]
+
+    def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
+        """Every message as of one moment, in constant memory."""
+        places = list(State) if states is None else [to_state(state) for state in states]
+        everything = {"message_key": None, "group_key": None, "text": None, "limit": -1}
+        with self._dialect.reading() as session:
+            names = [row[0] for row in session.rows("read_all_settings")] if queue is None else [check_name(queue)]
+            for name in names:
+                for place in places:
+                    a, b = _BEGINNING.get(place, _FIRST)
+                    for row in session.stream(f"browse_{place}", queue=name, a=a, b=b, **everything):
+                        yield to_message(row, place)
+
+    def stats(self, queue: str) -> Stats:
+        name, _ = split_name(queue)
+        with self._dialect.reading() as session:
+            row = session.row("read_settings", queues=[name])
+            return _count(session, name, self._is_paused(row))
+
+    def queues(self) -> list[Stats]:
+        with self._dialect.reading() as session:
+            return [_count(session, row[0], self._is_paused(row)) for row in session.rows("read_all_settings")]
+
+    def settings(self, queue: str) -> Settings:
+        with self._dialect.reading() as session:
+            row = session.row("read_settings", queues=[check_name(queue)])
+        if row is None:
+            raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
+        return read_settings(row[1])
+
+    def audit(self, id: str) -> list[Event]:
+        """Empty when nothing is recorded: the audit is over, or was switched off."""
+        with self._dialect.reading() as session:
+            seq = seq_of(session, id)
+            rows = session.rows("read_audit", seq=seq)
+            is_own = session.row("find_own_id", id=id) is not None
+        origin = origin_of(id)
+        if not is_own and origin and any(row[1] == "enqueued" and row[0] != origin.sent_at for row in rows):
+            raise not_found(id)  # the id of another database
+        return [to_event(row, id) for row in rows]
+
+    def list_seqs(self, queue: str, state: State) -> array[int]:
+        """Those in a state at this moment, eight bytes each."""
+        with self._dialect.reading() as session:
+            return array("q", (row[0] for row in session.stream(f"list_{state}", queue=queue)))
+
+    def keys(self, prefix: Sequence[str | int] | str, limit: int = MAX_PAGE) -> list[KvEntry]:
+        parts = to_kv_key(prefix) if prefix else []
+        low = msgspec.json.encode(parts).decode().removesuffix("]")
+        with self._dialect.reading() as session:
+            rows = session.rows("read_kv", low=low, high=low + "^", limit=limit)
+        return [entry for entry in map(to_kv_entry, rows) if entry.key[: len(parts)] == parts]
+
+    def _is_paused(self, row: Row | None) -> bool:
+        settings = read_settings(row[1]) if row else Settings()
+        return resolve(settings, self._defaults).paused
+
+
+def to_state(state: str) -> State:
+    try:
+        return State(state)
+    except ValueError:
+        raise InvalidArgument(f"{state!r} is no state; states are: {', '.join(State)}") from None
+
+
+def _checked(message: Message, row: Row, id: str) -> Message:
+    if not is_named(id, message.id, row[0], row[2]):
+        raise not_found(id)
+    return message
+
+
+def _count(session: Session, queue: str, paused: bool) -> Stats:
+    ready, scheduled, leased, blocked, dead, finished, oldest = session.rows("count_states", queue=queue)[0]
+    return Stats(
+        queue=queue,
+        ready=ready,
+        scheduled=scheduled,
+        leased=leased,
+        blocked=blocked,
+        dead=dead,
+        finished=finished,
+        oldest_ready_at=oldest,
+        paused=paused,
+    )

@@ -1,0 +1,206 @@
+"""What users hold in their hands: drafts before sending, deliveries, messages looked at, events, counts.
+
+Times are milliseconds since 1970 (UTC) everywhere; durations that a user gives are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Literal, TypedDict
+
+import msgspec
+
+from rowq.model.queue import DeliveryMode, OnExhausted, OnExpire
+from rowq.model.retry import Backoff
+
+Duration = int | float | timedelta
+"""Seconds, or a timedelta."""
+
+Payload = Any
+"""`bytes`, or any JSON value; it comes back as the same type."""
+
+KvKey = str | Sequence[str | int]
+"""Where an undelivered payload is kept: one part, or a path of parts."""
+
+
+class SendOptions(TypedDict, total=False):
+    """What may be said of a message beside its payload."""
+
+    key: str | None
+    group: str | None
+    priority: int
+    delay: Duration
+    ttl: Duration | None
+    deadline: Duration | None
+    max_attempts: int | None
+    backoff: Backoff | Sequence[Duration] | None
+    headers: Mapping[str, str] | None
+    keys_if_undelivered: Sequence[KvKey] | None
+    id: str | None
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A message before it is sent: `Draft({"to": "ada"}, key="welcome-42", delay=60)`."""
+
+    payload: Payload
+    key: str | None = None
+    group: str | None = None
+    priority: int = 0
+    delay: Duration = 0
+    ttl: Duration | None = None
+    deadline: Duration | None = None
+    max_attempts: int | None = None
+    backoff: Backoff | Sequence[Duration] | None = None
+    headers: Mapping[str, str] | None = None
+    keys_if_undelivered: Sequence[KvKey] | None = None
+    id: str | None = None
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """A message handed to one consumer until `lease_until`; `receipt` is the proof of that."""
+
+    id: str
+    queue: str
+    payload: Payload
+    headers: dict[str, str]
+    attempt: int
+    receipt: str
+    lease_until: int
+    sent_at: int
+    key: str | None
+    group: str | None
+    priority: int
+
+
+class State(StrEnum):
+    """Where a message is. Each is a table; `finished` is the history."""
+
+    READY = "ready"
+    SCHEDULED = "scheduled"
+    LEASED = "leased"
+    BLOCKED = "blocked"
+    DEAD = "dead"
+    FINISHED = "finished"
+
+
+class Outcome(StrEnum):
+    """What a settle came to."""
+
+    DONE = "done"
+    STALE = "stale"
+    NOT_FOUND = "not_found"
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A message looked at, not taken. What does not apply to its state is None."""
+
+    id: str
+    queue: str
+    state: State
+    payload: Payload
+    headers: dict[str, str]
+    priority: int
+    attempts: int
+    sent_at: int
+    key: str | None = None
+    group: str | None = None
+    ttl_ms: int | None = None
+    deadline: int | None = None
+    max_attempts: int | None = None
+    backoff: Backoff | None = None
+    keys_if_undelivered: list[list[str | int]] | None = None
+    due_at: int | None = None
+    expires_at: int | None = None
+    lease_until: int | None = None
+    leased_at: int | None = None
+    consumer: str | None = None
+    error: str | None = None
+    reason: str | None = None
+    died_at: int | None = None
+    outcome: str | None = None
+    finished_at: int | None = None
+    cursor: str = ""
+    """Pass it as `after` to go on behind this message."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the audit."""
+
+    at: int
+    event: str
+    queue: str
+    id: str | None
+    attempt: int | None = None
+    actor: str | None = None
+    detail: str | None = None
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """How many messages of a queue are in which state."""
+
+    queue: str
+    ready: int = 0
+    scheduled: int = 0
+    leased: int = 0
+    blocked: int = 0
+    dead: int = 0
+    finished: int = 0
+    oldest_ready_at: int | None = None
+    paused: bool = False
+
+    @property
+    def depth(self) -> int:
+        """What max_depth counts: everything that is still to be done."""
+        return self.ready + self.scheduled + self.leased + self.blocked
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Which dead letters a redrive takes: all that match every field that is set."""
+
+    reason: str | None = None
+    error: str | None = None
+    """Text that the last error contains."""
+    key: str | None = None
+    group: str | None = None
+    died_before: int | None = None
+    died_after: int | None = None
+
+
+class KvEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The payload of an undelivered message under one of its keys."""
+
+    key: list[str | int]
+    value: Payload
+    written_at: int
+    id: str
+
+
+class SettingsOptions(TypedDict, total=False):
+    """The settings of a queue as Python spells them: durations in seconds; None goes back to the default."""
+
+    lease: Duration | None
+    max_attempts: int | None
+    backoff: Backoff | Sequence[Duration] | None
+    ttl: Duration | None
+    ttl_from: Literal["available", "enqueue"] | None
+    refresh_ttl: bool | None
+    on_expire: OnExpire | None
+    on_exhausted: OnExhausted | None
+    delivery: DeliveryMode | None
+    order: Literal["sent", "ready"] | None
+    count_lease_expiry: bool | None
+    lease_expiry_backoff: Literal["none", "nack"] | None
+    require_receipt: bool | None
+    max_depth: int | None
+    throughput_limit: int | None
+    max_payload_bytes: int | None
+    schema: dict[str, Any] | None
+    keep: Literal["none", "outcome", "body"] | None
+    retention: Duration | None
+    audit: bool | None
+    audit_retention: Duration | None
+    dlq_ttl: Duration | None
+    dlq_exhausted: Literal["keep", "delete"] | None
+    paused: bool | None

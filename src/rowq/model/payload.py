@@ -1,0 +1,65 @@
+"""Payloads in and out of bytes. What cannot come back as it went in is refused, not bent."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from rowq.errors import InvalidArgument
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_SCALARS = frozenset({str, int, bool, type(None)})
+
+
+class Format(IntEnum):
+    BYTES = 0
+    JSON = 1
+
+
+def encode(payload: object) -> tuple[int, bytes]:
+    """(format, bytes) of `bytes` or of any JSON value; raises InvalidArgument for everything else."""
+    if type(payload) is bytes:
+        return 0, payload
+    if type(payload) not in _SCALARS:
+        _check_json(payload)
+    try:
+        return 1, _encode(payload)
+    except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidArgument(f"this payload cannot be written as JSON: {error}") from None
+
+
+def decode(format: int, data: bytes) -> Any:
+    return _decode(data) if format else data
+
+
+def _check_json(value: object) -> None:
+    """The encoder would quietly turn NaN into null, bytes and dates into text, and numbers as keys into text."""
+    try:
+        _check(value)
+    except RecursionError:
+        raise InvalidArgument("this payload is nested too deeply, or contains itself") from None
+
+
+def _check(value: object) -> None:
+    kind = type(value)
+    if kind is dict:
+        for key, item in value.items():  # type: ignore[attr-defined]  # kind is dict
+            if type(key) is not str:
+                raise InvalidArgument(f"a JSON object has text as keys, not {type(key).__name__}: {key!r}")
+            if type(item) not in _SCALARS:
+                _check(item)
+    elif kind is list or kind is tuple:
+        for item in value:  # type: ignore[attr-defined]  # kind is list or tuple
+            if type(item) not in _SCALARS:
+                _check(item)
+    elif kind is float:
+        if not isfinite(value):  # type: ignore[arg-type]  # kind is float
+            raise InvalidArgument(f"JSON has no {value!r}: send None or a text instead")
+    elif kind not in _SCALARS:
+        raise InvalidArgument(
+            f"a payload is bytes or JSON (dict, list, str, int, float, bool, None), not {kind.__name__}: convert it first"
+        )

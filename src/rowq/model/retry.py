@@ -1,0 +1,69 @@
+"""When a failed message comes back: the backoff policies, as values that also travel as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+
+Random = Callable[[], float]
+"""Gives a number in [0, 1). Chance is an argument, so that a test can set it."""
+
+Millis = Annotated[int, msgspec.Meta(ge=0, le=366 * 86_400_000)]
+
+
+class Delays(msgspec.Struct, frozen=True, tag_field="kind", tag="list", forbid_unknown_fields=True):
+    """One delay for each retry; the last one serves all later retries. An empty list retries at once."""
+
+    delays_ms: tuple[Millis, ...] = ()
+
+
+class Linear(msgspec.Struct, frozen=True, tag_field="kind", tag="linear", forbid_unknown_fields=True):
+    """step, 2 x step, 3 x step …, never over cap."""
+
+    step_ms: Millis
+    cap_ms: Millis = 3_600_000
+
+
+class Exponential(msgspec.Struct, frozen=True, tag_field="kind", tag="exponential", forbid_unknown_fields=True):
+    """base, base x factor, base x factor² …, never over cap.
+
+    `jitter` takes a random share of up to that fraction off; `plus_ms` adds a random number between its two bounds.
+    """
+
+    base_ms: Millis
+    factor: Annotated[float, msgspec.Meta(ge=1, le=1000)] = 2.0
+    cap_ms: Millis = 3_600_000
+    jitter: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    plus_ms: tuple[Millis, Millis] = (0, 0)
+
+
+Backoff = Delays | Linear | Exponential
+
+AT_ONCE = Delays()
+
+
+def delay_ms(backoff: Backoff, retry: int, random: Random) -> int:
+    """How long retry number `retry` (from 1) waits."""
+    match backoff:
+        case Delays(delays_ms=delays):
+            return delays[min(retry, len(delays)) - 1] if delays else 0
+        case Linear(step_ms=step, cap_ms=cap):
+            return min(step * retry, cap)
+        case Exponential():
+            return _exponential_ms(backoff, retry, random)
+
+
+def implied_attempts(backoff: Backoff) -> int | None:
+    """A list of n delays given without max_attempts means n retries, so n + 1 deliveries; an empty list says nothing."""
+    return len(backoff.delays_ms) + 1 if isinstance(backoff, Delays) and backoff.delays_ms else None
+
+
+def _exponential_ms(backoff: Exponential, retry: int, random: Random) -> int:
+    try:
+        full = min(backoff.base_ms * backoff.factor ** (retry - 1), backoff.cap_ms)
+    except OverflowError:
+        full = backoff.cap_ms
+    low, high = backoff.plus_ms
+    return round(full * (1 - backoff.jitter * random()) + low + (high - low) * random())

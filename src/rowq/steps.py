@@ -1,0 +1,125 @@
+"""Verbs as steps: each verb is written once, as a generator of the things it waits for, and driven by a thread or an event loop.
+
+    def receive(…):
+        rows = yield Receive(…)        # a call: performed with others, in one transaction
+        woken = yield Wait(…)          # patience
+
+A step's answer is sent back in; its error is thrown in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from rowq.fusion import Fusion
+from rowq.store.calls import Call
+from rowq.waiting import LoopWait, ThreadWait, Waiter, WaitingRoom
+
+T = TypeVar("T")
+Steps = Generator[Any, Any, T]
+
+
+class Enter:
+    """Goes into the waiting room of a topic; gives a `Ticket`."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+
+
+class Ticket:
+    """A place in the waiting room, and the way its holder waits there."""
+
+    def __init__(self, waiter: Waiter, how: ThreadWait | LoopWait) -> None:
+        self.waiter = waiter
+        self.how = how
+
+
+class Wait:
+    """Waits at most so many seconds to be woken."""
+
+    def __init__(self, ticket: Ticket, seconds: float) -> None:
+        self.ticket = ticket
+        self.seconds = seconds
+
+
+class Sleep:
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+
+class Read:
+    """A question to the reading side, which may take a while."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+
+
+class Driver:
+    """Takes steps, in a thread or in an event loop."""
+
+    def __init__(self, fusion: Fusion, room: WaitingRoom) -> None:
+        self._fusion = fusion
+        self._room = room
+
+    def drive(self, steps: Steps[T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = self._take(step)
+                except BaseException as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def drive_async(self, steps: Steps[T]) -> T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self._take_async(step)
+                except BaseException as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def _take(self, step: Any) -> Any:
+        if isinstance(step, Call):
+            return self._fusion.run(step)
+        match step:
+            case Read(function=function):
+                self._fusion.check_open()
+                return function()
+            case Enter(topic=topic):
+                how = ThreadWait()
+                return Ticket(self._room.enter(topic, how.wake), how)
+            case Wait(ticket=Ticket(how=ThreadWait() as how), seconds=seconds):
+                return how.wait(seconds)
+            case Sleep(seconds=seconds):
+                return time.sleep(seconds)
+        raise AssertionError(f"no such step: {step!r}")
+
+    async def _take_async(self, step: Any) -> Any:
+        if isinstance(step, Call):
+            return await self._fusion.run_async(step)
+        match step:
+            case Read(function=function):
+                self._fusion.check_open()
+                return await asyncio.to_thread(function)
+            case Enter(topic=topic):
+                how = LoopWait()
+                return Ticket(self._room.enter(topic, how.wake), how)
+            case Wait(ticket=Ticket(how=LoopWait() as how), seconds=seconds):
+                return await how.wait(seconds)
+            case Sleep(seconds=seconds):
+                return await asyncio.sleep(seconds)
+        raise AssertionError(f"no such step: {step!r}")

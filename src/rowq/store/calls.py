@@ -1,0 +1,92 @@
+"""What callers ask of the store. Calls that wait together are performed together, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from rowq.ids import Receipt
+from rowq.model.draft import Prepared
+from rowq.model.lifecycle import Extend, Reject, Reschedule, Verdict
+from rowq.model.message import Outcome
+from rowq.model.queue import DeliveryMode, dead_topic
+from rowq.store.dialect import Row
+
+if TYPE_CHECKING:
+    from rowq.store.work import Work
+
+T = TypeVar("T")
+
+
+class Call(Generic[T]):
+    """One caller's part: it ends with a result or an error, and belongs to nobody else's fate."""
+
+    __slots__ = ("error", "result")
+
+    rows = 1
+    size = 0
+
+    def __init__(self) -> None:
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+
+class Send(Call[list[str]]):
+    """Puts messages of one queue into it, all or none; gives their ids."""
+
+    __slots__ = ("messages", "queue", "rows", "size")
+
+    def __init__(self, queue: str, messages: list[Prepared]) -> None:
+        super().__init__()
+        self.queue = queue
+        self.messages = messages
+        self.rows = len(messages)
+        self.size = sum([len(message.payload) for message in messages])
+
+
+class Receive(Call[list[Row]]):
+    """Leases up to `max` messages of a queue, or of its dead letters, to one consumer; gives rows for `rows.to_delivery`."""
+
+    __slots__ = ("consumer", "delivery", "from_dead", "lease_ms", "max", "queue", "rows", "topic")
+
+    def __init__(
+        self, queue: str, max: int, lease_ms: int | None, consumer: str | None, *, from_dead: bool, delivery: DeliveryMode | None
+    ) -> None:
+        super().__init__()
+        self.queue = queue
+        self.max = max
+        self.rows = max
+        self.lease_ms = lease_ms
+        self.consumer = consumer
+        self.from_dead = from_dead
+        self.delivery = delivery
+        self.topic = dead_topic(queue) if from_dead else queue
+
+
+class Settle(Call[list[Outcome]]):
+    """Says one thing about some deliveries. `until` is filled by an extension: the new end of each lease."""
+
+    __slots__ = ("receipts", "rows", "until", "verdict")
+
+    def __init__(self, receipts: Sequence[Receipt], verdict: Verdict | Extend) -> None:
+        super().__init__()
+        self.receipts = receipts
+        self.verdict = verdict
+        self.rows = len(receipts)
+        self.until: dict[int, int] = {}
+
+    @property
+    def is_worth_a_sync(self) -> bool:
+        """A lost ack or nack only means a redelivery; a lost reject or reschedule would undo somebody's decision."""
+        return isinstance(self.verdict, Reject | Reschedule)
+
+
+class Act(Call[T]):
+    """Anything else that writes: operators' actions and sweeps."""
+
+    __slots__ = ("act", "durable")
+
+    def __init__(self, act: Callable[[Work], T], *, durable: bool = True) -> None:
+        super().__init__()
+        self.act = act
+        self.durable = durable

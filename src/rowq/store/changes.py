@@ -1,0 +1,68 @@
+"""All that one transaction is going to write, gathered row by row and written table by table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from rowq.model.draft import PREPARED_COLUMNS
+from rowq.store.dialect import Row, Session
+
+_WRITES: dict[str, tuple[str, ...]] = {
+    # Out of the old state first: the state row is the lock on everything else.
+    "delete_leased": ("seq",),
+    "delete_dead": ("queue", "seq"),
+    "delete_history": ("seq",),
+    "free_key": ("queue", "message_key", "seq"),
+    "hold_key": ("queue", "message_key", "seq"),
+    "delete_group_head": ("queue", "group_key"),
+    "set_group_head": ("queue", "group_key", "head"),
+    "delete_blocked": ("queue", "group_key", "seq"),
+    "delete_scheduled": ("seq",),
+    "delete_ready": ("queue", "ranking", "position", "seq"),
+    "delete_expiring": ("seq",),
+    # Then the body, which undelivered keys are copied from before it goes.
+    "copy_to_kv": ("entry_key", "written_at", "message_id", "seq"),
+    "delete_message": ("seq",),
+    "replace_body": ("format", "payload", "headers", "seq"),
+    "insert_message": ("seq", "sent_at", *PREPARED_COLUMNS),
+    "leave_own_id": ("gone_at", "id"),
+    "delete_own_id": ("id",),
+    "insert_own_id": ("id", "seq", "queue"),
+    # Into the new state last.
+    "insert_ready": ("queue", "ranking", "position", "seq", "attempts", "expires_at", "error"),
+    "insert_scheduled": ("queue", "due", "seq", "attempts", "expires_at", "error"),
+    "insert_blocked": ("queue", "group_key", "seq", "due", "attempts", "expires_at", "error"),
+    "insert_leased": (
+        *("seq", "queue", "lease_until", "token", "consumer", "leased_at", "attempts", "expires_at", "error", "marks"),
+        *("reason", "died_at", "redeliveries"),
+    ),
+    "insert_dead": ("queue", "seq", "due", "attempts", "redeliveries", "reason", "error", "died_at"),
+    "insert_history": (
+        *("seq", "queue", "outcome", "sent_at", "leased_at", "finished_at", "attempts", "consumer", "error"),
+        *("message_key", "group_key", "priority", "own_id"),
+    ),
+    "insert_expiring": ("seq", "queue", "ends_at"),
+    "delete_audit": ("id",),
+    "insert_audit": ("at", "queue", "seq", "event", "attempt", "actor", "detail"),
+}
+
+
+_ORDER = {query: number for number, query in enumerate(_WRITES)}
+
+
+class Changes:
+    """`changes["insert_ready"].append(row)`; the rows are written by `write`, in the order of the lock rules."""
+
+    def __init__(self) -> None:
+        self._rows: defaultdict[str, list[Row]] = defaultdict(list)
+
+    def __getitem__(self, query: str) -> list[Row]:
+        return self._rows[query]
+
+    def write(self, session: Session) -> None:
+        if not self._rows:
+            return
+        for query in sorted(self._rows, key=_ORDER.__getitem__):
+            if rows := self._rows[query]:
+                session.many(query, _WRITES[query], rows)
+        self._rows.clear()

@@ -1,0 +1,102 @@
+"""Messages whose state row this transaction has locked, with all that the rules need to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rowq.ids import message_id
+from rowq.model.lifecycle import Standing
+from rowq.model.message import State
+from rowq.model.retry import Backoff
+from rowq.store.dialect import Session
+
+_WAITING = {"hold_ready": State.READY, "hold_scheduled": State.SCHEDULED, "hold_blocked": State.BLOCKED}
+_ELSEWHERE = {"hold_leased": State.LEASED, "hold_dead": State.DEAD}
+
+_backoff = msgspec.json.Decoder(Backoff)
+
+
+class Held(msgspec.Struct):
+    """`place` is where in its table: the position in ready, the due time in scheduled, blocked and dead, the end of the lease."""
+
+    state: State
+    seq: int
+    queue: str
+    sent_at: int
+    message_key: str | None
+    group_key: str | None
+    priority: int
+    ttl_ms: int | None
+    deadline_ms: int | None
+    max_attempts: int | None
+    backoff: bytes | None
+    kv_keys: bytes | None
+    own_id: str | None
+    marks: int
+    attempts: int
+    expires_at: int | None
+    error: str | None
+    place: int | None
+    reason: str | None
+    redeliveries: int
+    died_at: int | None
+    consumer: str | None
+    leased_at: int | None
+
+    @property
+    def id(self) -> str:
+        return self.own_id or message_id(self.seq, self.sent_at)
+
+    @property
+    def deadline(self) -> int | None:
+        return None if self.deadline_ms is None else self.sent_at + self.deadline_ms
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(
+            self.attempts,
+            self.expires_at,
+            self.error,
+            self.reason,
+            self.redeliveries,
+            self.ttl_ms,
+            self.deadline,
+            self.max_attempts,
+            None if self.backoff is None else _backoff.decode(self.backoff),
+        )
+
+
+def hold(session: Session, seqs: list[int], *states: State) -> list[Held]:
+    """Those of the messages that are in one of the states."""
+    queries = {state: query for query, state in (_WAITING | _ELSEWHERE).items()}
+    held = [Held(state, *row) for state in states for row in session.rows(queries[state], seqs=seqs)]
+    if State.READY in states and len(held) < len(seqs):
+        held += _hold_moved(session, set(seqs) - {one.seq for one in held}, states)
+    return held
+
+
+def hold_leased(session: Session, seqs: list[int]) -> list[Held]:
+    return [Held(State.LEASED, *row) for row in session.rows("hold_leased", seqs=seqs)]
+
+
+def hold_waiting(session: Session, seqs: list[int]) -> list[Held]:
+    return hold(session, seqs, State.READY, State.SCHEDULED, State.BLOCKED)
+
+
+def hold_anywhere(session: Session, seqs: list[int]) -> list[Held]:
+    return hold(session, seqs, State.READY, State.SCHEDULED, State.BLOCKED, State.LEASED, State.DEAD)
+
+
+def _hold_moved(session: Session, missing: Iterable[int], asked: Iterable[State]) -> list[Held]:
+    """Ready messages that came back to a new position: what is in no other state must be there, if it is at all."""
+    left = set(missing)
+    for query, state in (_WAITING | _ELSEWHERE).items():
+        if left and state not in asked:
+            left -= {row[0] for row in session.rows(query, seqs=sorted(left))}
+    if left:
+        left -= {row[0] for row in session.rows("find_finished", seqs=sorted(left))}
+    if left:
+        left = {row[0] for row in session.rows("find_messages", seqs=sorted(left))}
+    return [Held(State.READY, *row) for row in session.rows("hold_ready_moved", seqs=sorted(left))] if left else []

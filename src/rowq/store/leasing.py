@@ -1,0 +1,133 @@
+"""Leasing: hands ready messages to consumers. Whatever is past its time is routed out on the way, so each is paid for once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from rowq.ids import new_tokens
+from rowq.model import lifecycle
+from rowq.model.draft import HAS_DEADLINE, MODE_MARKS
+from rowq.model.message import State
+from rowq.model.queue import DeliveryMode, Policy, dead_topic
+from rowq.store import groups, sweeping
+from rowq.store.calls import Receive
+from rowq.store.dialect import Row
+from rowq.store.held import hold
+from rowq.store.moving import expire
+from rowq.store.work import Work
+
+_SOME_MORE = 10
+
+
+def lease(work: Work, queue: str, calls: list[Receive], *, look_at_times: bool) -> None:
+    """Serves calls of one queue, or of its dead letters, in the order of their arrival."""
+    policy = work.policy(queue)
+    from_dead, mode = calls[0].from_dead, calls[0].delivery or policy.delivery
+    wanted = sum(call.max for call in calls)
+    if policy.paused:
+        wanted = 0
+    elif look_at_times:
+        sweeping.take_up(work, queue, limit=wanted + _SOME_MORE)
+    wanted = _allowed(work, queue, policy, wanted)
+    rows = _dead_rows(work, queue, wanted) if from_dead else _ready_rows(work, queue, policy, mode, wanted)
+    for call in calls:
+        call.result = _hand_out(work, call, policy, rows)
+    work.flush()
+    groups.call_up(work)
+    work.flush()
+    if look_at_times and not policy.paused:
+        _look_ahead(work, queue, from_dead)
+
+
+def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, wanted: int) -> Iterator[Row]:
+    """Ready rows that may be delivered. Those past their time are routed out, and the next ones looked at instead."""
+    is_strict = mode == "at_most_once"
+    while wanted > 0:
+        rows = work.session.rows("take_ready", queue=queue, limit=wanted)
+        ended = [row[0] for row in rows if _is_ended(row, work.now, is_strict)]
+        if ended:
+            left_out = set(ended)
+            rows = [row for row in rows if row[0] not in left_out]
+        work.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
+        wanted -= len(rows)
+        yield from rows
+        if not ended:
+            return
+        effective = msgspec.structs.replace(policy, delivery=mode)
+        for held in hold(work.session, ended, State.READY):
+            expire(work, held, effective)
+        groups.call_up(work)
+        work.flush()
+
+
+def _is_ended(row: Row, now: int, is_strict: bool) -> bool:
+    expires_at, sent_at, deadline_ms = row[4], row[10], row[15]
+    return (expires_at is not None and expires_at <= now) or (is_strict and deadline_ms is not None and sent_at + deadline_ms <= now)
+
+
+def _dead_rows(work: Work, queue: str, wanted: int) -> Iterator[Row]:
+    """Dead letters in the shape of ready rows."""
+    rows = work.session.rows("take_dead", queue=queue, now=work.now, limit=wanted) if wanted > 0 else []
+    work.changes["delete_dead"].extend([(queue, row[0]) for row in rows])
+    yield from rows
+
+
+def _hand_out(work: Work, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:
+    lease_ms = call.lease_ms or policy.lease_ms
+    hand = _from_dead if call.from_dead else _from_ready
+    chosen = list(islice(rows, call.max))
+    handed = [hand(work, call, row, token, lease_ms) for row, token in zip(chosen, new_tokens(len(chosen)), strict=True)]
+    if handed:
+        work.wakes_at(call.topic, min([row[4] for row in handed]))
+    if policy.audit:
+        now, queue, consumer = work.now, call.queue, call.consumer or work.actor
+        work.changes["insert_audit"].extend([(now, queue, row[0], "delivered", row[2], consumer, None) for row in handed])
+    return handed
+
+
+def _from_ready(work: Work, call: Receive, row: Row, token: int, lease_ms: int) -> Row:
+    seq, marks, now, queue = row[0], row[6], work.now, call.queue
+    attempt = row[3] + 1
+    until = now + lease_ms
+    if marks & HAS_DEADLINE:
+        until = lifecycle.lease_until(now, lease_ms, row[10] + row[15])
+    if call.delivery is not None:
+        marks |= MODE_MARKS[call.delivery]
+    work.changes["insert_leased"].append((seq, queue, until, token, call.consumer, now, attempt, row[4], row[5], marks, None, None, None))
+    return (seq, queue, attempt, token, until, *row[7:15])
+
+
+def _from_dead(work: Work, call: Receive, row: Row, token: int, lease_ms: int) -> Row:
+    seq, attempts, redeliveries, reason, error, died_at, marks, *body = row
+    until = work.now + lease_ms
+    work.changes["insert_leased"].append(
+        (seq, call.queue, until, token, call.consumer, work.now, attempts, None, error, marks, reason, died_at, redeliveries + 1)
+    )
+    return (seq, call.queue, redeliveries + 1, token, until, *body)
+
+
+def _allowed(work: Work, queue: str, policy: Policy, wanted: int) -> int:
+    """A queue with a throughput_limit has a bucket that fills by the second and holds one second's worth."""
+    limit = policy.throughput_limit
+    if not limit or not wanted:
+        return wanted
+    row = work.session.row("read_bucket", queue=queue)
+    tokens, filled_at = row or (float(limit), work.now)
+    tokens = min(float(limit), tokens + max(0, work.now - filled_at) * limit / 1000)
+    granted = min(wanted, int(tokens))
+    work.session.run("write_bucket", queue=queue, tokens=tokens - granted, filled_at=work.now)
+    if granted < wanted:
+        work.wakes_at(queue, work.now + 1 + int((1 - (tokens - granted) % 1) * 1000 / limit))
+    return granted
+
+
+def _look_ahead(work: Work, queue: str, from_dead: bool) -> None:
+    if from_dead:
+        times = work.session.rows("next_dead_times", queue=queue, now=work.now)[0]
+        work.looked[dead_topic(queue)] = min([time for time in times if time is not None], default=None)
+    else:
+        times = work.session.rows("next_times", queue=queue)[0]
+        work.looked[queue] = min([time for time in times if time is not None], default=None)

@@ -1,0 +1,62 @@
+"""Brings a database to this release's tables. A fresh one gets the whole schema at once, an older one the steps in between."""
+
+from __future__ import annotations
+
+import re
+
+from rowq.errors import SchemaMismatch
+from rowq.store.dialect import Dialect, Session
+from rowq.store.queries import read_sql
+
+VERSION = 1
+"""Raised by each release that changes the tables, together with a step `sql/migrations/NNNN.<dialect>.sql`."""
+
+_COMMENT = re.compile(r"--.*")
+
+
+def migrate(dialect: Dialect, now: int) -> tuple[int, int]:
+    """Returns (version before, version now); 0 means that there were no tables."""
+    with dialect.reading() as session:
+        before = _version(session)
+    if before < VERSION:
+        with dialect.writing(durable=True) as session:
+            before = _version(session)  # again, now that nobody else can be migrating
+            for file in _steps(before, dialect.name):
+                dialect.install(_statements(read_sql(file)))
+            if before < VERSION:
+                session.run("insert_version", version=VERSION, applied_at=now)
+    _refuse_newer(before)
+    return before, VERSION
+
+
+def check(dialect: Dialect) -> None:
+    """Raises SchemaMismatch unless the tables are exactly of this release's version."""
+    with dialect.reading() as session:
+        version = _version(session)
+    _refuse_newer(version)
+    if version < VERSION:
+        state = f"of version {version}" if version else "not there"
+        raise SchemaMismatch(f"the tables of rowq are {state}, this release needs version {VERSION}: run `rowq migrate`")
+
+
+def _version(session: Session) -> int:
+    if not session.rows("is_installed")[0][0]:
+        return 0
+    return session.rows("read_version")[0][0] or 0
+
+
+def _refuse_newer(version: int) -> None:
+    if version > VERSION:
+        raise SchemaMismatch(
+            f"the tables of rowq are of version {version}, this release knows only {VERSION}: upgrade rowq; nothing was changed"
+        )
+
+
+def _steps(before: int, dialect: str) -> list[str]:
+    if before == 0:
+        return [f"schema.{dialect}.sql"]
+    return [f"migrations/{version:04}.{dialect}.sql" for version in range(before + 1, VERSION + 1)]
+
+
+def _statements(script: str) -> list[str]:
+    return [statement for piece in _COMMENT.sub("", script).split(";") if (statement := piece.strip())]

@@ -1,0 +1,151 @@
+"""What operators do: settings, purge, delete, redrive. Large ones come in pieces, a transaction each."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
+
+from rowq.errors import MessageNotFound, QueueNotFound
+from rowq.model import lifecycle
+from rowq.model.lifecycle import Finished
+from rowq.model.message import State, Where
+from rowq.model.queue import Settings, change, dead_topic
+from rowq.store import groups
+from rowq.store.finding import is_named, not_found, seq_of
+from rowq.store.held import Held, hold, hold_anywhere
+from rowq.store.moving import finish, move
+from rowq.store.places import take_out
+from rowq.store.sweeping import forget_finished
+from rowq.store.work import Work
+
+
+def configure(work: Work, queue: str, changes: dict[str, object]) -> Settings:
+    before = work.policies.known(work.session, queue).settings
+    after = change(before, **changes)
+    work.policies.write(work.session, queue, after, work.now)
+    work.forget_policy(queue)
+    event = _configuring_event(changes)
+    work.audit(queue, None, event, detail=None if event != "configured" else msgspec.json.encode(changes, enc_hook=str).decode())
+    work.flush()
+    if not work.policy(queue).paused:
+        work.woken[queue] += 1
+        work.woken[dead_topic(queue)] += 1
+    return after
+
+
+def delete_queue(work: Work, queue: str) -> bool:
+    """The settings, once its messages have been purged in pieces; False if somebody has sent more since."""
+    if any(work.session.rows("count_states", queue=queue)[0][:-1]):
+        return False
+    if not work.session.run("delete_queue", name=queue):
+        raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
+    work.session.run("delete_bucket", queue=queue)
+    work.policies.changed(work.session)
+    work.forget_policy(queue)
+    work.audit(queue, None, "queue_deleted")
+    work.flush()
+    return True
+
+
+def purge(work: Work, queue: str, state: State, seqs: list[int]) -> int:
+    """Removes those of the messages that are still in the state."""
+    if state is State.FINISHED:
+        still = [row[0] for row in work.session.rows("find_finished", seqs=seqs)]
+        forget_finished(work, queue, still)
+        work.flush()
+        return len(still)
+    held = hold(work.session, seqs, state)
+    for one in held:
+        _remove(work, one, "purged")
+    work.flush()
+    groups.call_up(work)
+    work.flush()
+    return len(held)
+
+
+def note_purge(work: Work, queue: str, count: int, states: list[State]) -> None:
+    work.audit(queue, None, "purged", detail=f"{count} messages: {', '.join(states)}")
+    work.flush()
+
+
+def delete(work: Work, id: str) -> None:
+    """Wherever it is; a consumer that holds it finds its receipt gone."""
+    seq = seq_of(work.session, id)
+    held = [one for one in hold_anywhere(work.session, [seq]) if is_named(id, one.own_id, one.seq, one.sent_at)]
+    if held:
+        _remove(work, held[0], "deleted")
+    else:
+        row = work.session.row("find_finished_message", seq=seq)
+        if row is None or not is_named(id, row[2], seq, row[1]):
+            raise not_found(id)
+        forget_finished(work, row[0], [seq])
+        work.audit(row[0], seq, "deleted")
+    work.flush()
+    groups.call_up(work)
+    work.flush()
+
+
+class Redrive(msgspec.Struct, frozen=True):
+    """A piece of a redrive: dead letters back into their queue, same id and place, as if new. Leased ones are left alone."""
+
+    queue: str
+    ids: list[str] | None
+    where: Where
+    after: int
+    limit: int
+
+    def __call__(self, work: Work) -> tuple[int, int | None]:
+        """How many went, and where to go on: a position among the ids, or a seq; None at the end."""
+        seqs, after = self._seqs_of_ids(work) if self.ids is not None else self._seqs_of_filter(work)
+        held = [one for one in hold(work.session, seqs, State.DEAD) if one.queue == self.queue] if seqs else []
+        for one in held:
+            work.audit(self.queue, one.seq, "redriven", detail=one.reason)
+            move(work, one, lifecycle.after_redrive(one.standing, work.policy(self.queue), work.now))
+        work.flush()
+        groups.call_up(work)
+        work.flush()
+        return len(held), after
+
+    def _seqs_of_ids(self, work: Work) -> tuple[list[int], int | None]:
+        piece = (self.ids or [])[self.after : self.after + self.limit]
+        seqs = []
+        for id in piece:
+            with suppress(MessageNotFound):
+                seqs.append(seq_of(work.session, id))
+        return sorted(seqs), self.after + len(piece) if len(piece) == self.limit else None
+
+    def _seqs_of_filter(self, work: Work) -> tuple[list[int], int | None]:
+        rows = work.session.rows(
+            "list_dead_where",
+            queue=self.queue,
+            after=self.after,
+            limit=self.limit,
+            reason=self.where.reason,
+            error=self.where.error,
+            message_key=self.where.key,
+            group_key=self.where.group,
+            died_before=self.where.died_before,
+            died_after=self.where.died_after,
+        )
+        return [row[0] for row in rows], rows[-1][0] if len(rows) == self.limit else None
+
+
+def entry_key(parts: list[str | int]) -> str:
+    return msgspec.json.encode(parts).decode()
+
+
+def forget(work: Work, key: str) -> bool:
+    return work.session.run("delete_kv", entry_key=key) > 0
+
+
+def _remove(work: Work, held: Held, event: str) -> None:
+    take_out(work, held)
+    finish(work, held, Finished(event, "none"))
+    work.audit(held.queue, held.seq, event)
+
+
+def _configuring_event(changes: dict[str, object]) -> str:
+    if set(changes) == {"paused"}:
+        return "paused" if changes["paused"] else "resumed"
+    return "configured"

@@ -1,0 +1,97 @@
+"""Rows of the database as the objects that users hold."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from rowq.errors import InvalidArgument
+from rowq.ids import message_id, write_receipt
+from rowq.model.message import Delivery, Event, KvEntry, Message, State
+from rowq.model.payload import decode
+from rowq.model.retry import Backoff
+from rowq.store.dialect import Row
+
+_headers = msgspec.json.Decoder(dict[str, str]).decode
+_backoff = msgspec.json.Decoder(Backoff).decode
+
+
+def to_delivery(row: Row) -> Delivery:
+    seq, queue, attempt, token, until, format, payload, headers, sent_at, key, group, priority, own_id = row
+    id = message_id(seq, sent_at)
+    return Delivery(
+        own_id or id,
+        queue,
+        decode(format, payload),
+        _headers(headers) if headers else {},
+        attempt,
+        write_receipt(id, token),
+        until,
+        sent_at,
+        key,
+        group,
+        priority,
+    )
+
+
+def to_message(row: Row, state: State) -> Message:
+    """A row of one of the browse_… and get_… queries of insights.sql."""
+    seq, queue, sent_at, format, payload, headers, key, group, priority, ttl_ms, deadline, max_attempts, backoff, kv_keys, own_id = row[:15]
+    attempts, error, expires_at, due, lease_until, leased_at, consumer, reason, died_at, outcome, finished_at, *cursor = row[15:]
+    return Message(
+        id=own_id or message_id(seq, sent_at),
+        queue=queue,
+        state=state,
+        payload=None if payload is None else decode(format, payload),
+        headers=_headers(headers) if headers else {},
+        priority=priority,
+        attempts=attempts,
+        sent_at=sent_at,
+        key=key,
+        group=group,
+        ttl_ms=ttl_ms,
+        deadline=deadline,
+        max_attempts=max_attempts,
+        backoff=_backoff(backoff) if backoff else None,
+        keys_if_undelivered=msgspec.json.decode(kv_keys) if kv_keys else None,
+        due_at=due,
+        expires_at=expires_at,
+        lease_until=lease_until,
+        leased_at=leased_at,
+        consumer=consumer,
+        error=error,
+        reason=reason,
+        died_at=died_at,
+        outcome=outcome,
+        finished_at=finished_at,
+        cursor=write_cursor(state, *cursor),
+    )
+
+
+def to_event(row: Row, id: str) -> Event:
+    at, event, queue, _, attempt, actor, detail = row
+    return Event(at=at, event=event, queue=queue, id=id, attempt=attempt, actor=actor, detail=detail)
+
+
+def to_kv_entry(row: Row) -> KvEntry:
+    entry_key, format, value, written_at, id = row
+    return KvEntry(key=msgspec.json.decode(entry_key), value=decode(format, value), written_at=written_at, id=id)
+
+
+def write_cursor(state: State, a: Any, b: Any) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode([state, a, b])).decode().rstrip("=")
+
+
+def read_cursor(state: State, text: str) -> tuple[Any, int]:
+    """The place in a state's order behind which to go on."""
+    first: type = str if state is State.BLOCKED else int
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        named, a, b = msgspec.json.decode(data, type=tuple[State, first, int])  # type: ignore[valid-type]
+    except (ValueError, msgspec.MsgspecError):
+        raise InvalidArgument("`after` is no cursor: pass the .cursor of the last message of the page before") from None
+    if named is not state:
+        raise InvalidArgument(f"`after` is a cursor of {named} messages, and {state} ones are asked for")
+    return a, b

@@ -1,0 +1,235 @@
+"""Sending: new bodies into rowq_messages, each with one row in the state where it starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from rowq.errors import IdTaken, PayloadRejected, PayloadTooLarge, QueueFull, RowqError
+from rowq.ids import message_id, origin_of
+from rowq.model import lifecycle
+from rowq.model.draft import Prepared
+from rowq.model.message import State
+from rowq.model.payload import Format, decode
+from rowq.model.queue import Policy
+from rowq.store.calls import Send
+from rowq.store.held import hold_waiting
+from rowq.store.places import put_back, put_ready, put_scheduled, take_out
+from rowq.store.policies import Known, check_payload
+from rowq.store.work import Work
+
+_fields = msgspec.structs.astuple
+
+
+def send(work: Work, calls: list[Send]) -> None:
+    """Writes every call that its queue admits; a call that is refused gets its error and writes nothing."""
+    admitted = [call for call in calls if _is_admitted(work, call)]
+    if not admitted:
+        return
+    waiting = _WaitingKeys(work, admitted)
+    heads = _Heads(work, admitted)
+    seq = work.session.draw_seqs(sum(len(call.messages) for call in admitted))
+    for call in admitted:
+        policy = work.policy(call.queue)
+        if policy.ttl_ms == 0 and all(_is_plain(message) for message in call.messages):
+            call.result = _insert_plain(work, call, seq, policy)
+        else:
+            call.result = [
+                waiting.replaced(message) or _insert(work, message, number, policy, waiting, heads)
+                for number, message in enumerate(call.messages, seq)
+            ]
+        seq += len(call.messages)
+    work.flush()
+
+
+def _is_plain(message: Prepared) -> bool:
+    return message.marks == 0 and message.delay_ms == 0 and message.ttl_ms is None
+
+
+def _insert_plain(work: Work, call: Send, first: int, policy: Policy) -> list[str]:
+    """Messages that are ready at once and have nothing hanging on them, in bulk: the hot path."""
+    now, queue, changes = work.now, call.queue, work.changes
+    numbered = list(enumerate(call.messages, first))
+    changes["insert_message"].extend([(seq, now, *_fields(message)) for seq, message in numbered])
+    changes["insert_ready"].extend([(queue, -message.priority, seq, seq, 0, None, None) for seq, message in numbered])
+    if policy.audit:
+        changes["insert_audit"].extend([(now, queue, seq, "enqueued", None, work.actor, None) for seq, _ in numbered])
+    work.woken[queue] += len(numbered)
+    return [message_id(seq, now) for seq, _ in numbered]
+
+
+def _insert(work: Work, message: Prepared, seq: int, policy: Policy, waiting: _WaitingKeys, heads: _Heads) -> str:
+    now, queue = work.now, message.queue
+    due = now + message.delay_ms
+    expires_at = lifecycle.expires_at(now, due, message.ttl_ms, policy)
+    work.changes["insert_message"].append((seq, now, *_fields(message)))
+    if message.group_key is not None and not heads.join(queue, message.group_key, seq):
+        work.changes["insert_blocked"].append((queue, message.group_key, seq, due, 0, expires_at, None))
+    elif due > now:
+        put_scheduled(work, queue, due, seq, 0, expires_at, None)
+    else:
+        put_ready(work, queue, message.priority, seq, seq, 0, expires_at, None)
+    if expires_at is not None or message.deadline_ms is not None:
+        deadline = None if message.deadline_ms is None else now + message.deadline_ms
+        work.changes["insert_expiring"].append((seq, queue, lifecycle.ends_at(expires_at, deadline)))
+    if message.own_id is not None:
+        work.changes["insert_own_id"].append((message.own_id, seq, queue))
+    if policy.audit:
+        work.changes["insert_audit"].append((now, queue, seq, "enqueued", None, work.actor, None))
+    id = message.own_id or message_id(seq, now)
+    if message.message_key is not None:
+        waiting.hold(message, seq, id)
+    return id
+
+
+def _is_admitted(work: Work, call: Send) -> bool:
+    try:
+        known = work.policies.known(work.session, call.queue)
+        _check_payloads(known, call)
+        _check_own_ids(work, call)
+        if known.policy.max_depth:
+            _check_depth(work, known, call)
+        work.policies.create(work.session, call.queue, work.now)
+    except RowqError as error:
+        call.error = error
+        return False
+    return True
+
+
+def _check_payloads(known: Known, call: Send) -> None:
+    limit, schema = known.policy.max_payload_bytes, known.policy.schema
+    if call.size <= limit and schema is None:
+        return
+    for position, message in enumerate(call.messages):
+        try:
+            if len(message.payload) > limit:
+                raise PayloadTooLarge(
+                    f"the payload takes {len(message.payload)} bytes, {call.queue!r} allows {limit}: "
+                    "send a reference to it, or raise max_payload_bytes"
+                )
+            if schema is not None:
+                check_payload(known, _json_value(message))
+        except RowqError as error:
+            raise (error if len(call.messages) == 1 else type(error)(f"position {position}: {error}")) from None
+
+
+def _json_value(message: Prepared) -> object:
+    if message.format == Format.BYTES:
+        raise PayloadRejected("the payload is bytes, and the queue's schema asks for JSON")
+    return decode(message.format, message.payload)
+
+
+def _check_own_ids(work: Work, call: Send) -> None:
+    own_ids = [message.own_id for message in call.messages if message.own_id is not None]
+    if not own_ids:
+        return
+    taken = {row[0] for row in work.session.rows("find_own_ids", ids=own_ids)} | work.own_ids | _given_out(work, own_ids)
+    for position, message in enumerate(call.messages):
+        if message.own_id in taken:
+            where = f"position {position}: " if len(call.messages) > 1 else ""
+            raise IdTaken(f"{where}a message with the id {message.own_id!r} was sent already: send each id once")
+        if message.own_id is not None:
+            taken.add(message.own_id)
+    work.own_ids.update(own_ids)
+
+
+def _given_out(work: Work, ids: list[str]) -> set[str]:
+    """Those that look like ours and are: an id names one message only."""
+    origins = {origin.seq: id for id in ids if (origin := origin_of(id)) is not None}
+    rows = work.session.rows("find_origins", seqs=sorted(origins)) if origins else []
+    return {origins[seq] for seq, sent_at in rows if message_id(seq, sent_at) == origins[seq]}
+
+
+def _check_depth(work: Work, known: Known, call: Send) -> None:
+    """Exact, but counted only when it may matter: the bound grows with our own sends, and falls when it is counted again."""
+    limit, wanted = known.policy.max_depth, len(call.messages)
+    news = work.news()
+    if known.depth_bound is None or known.counted_at != news or known.depth_bound + wanted > limit:
+        known.depth_bound = work.session.rows("count_depth", queue=call.queue, most=limit + 1)[0][0] + work.admitted[call.queue]
+        known.counted_at = news
+        wanted = _count_new(work, call)
+    if known.depth_bound + wanted > limit:
+        raise QueueFull(
+            f"{call.queue!r} holds {known.depth_bound} of at most {limit} messages: wait until some are done, or raise max_depth"
+        )
+    known.depth_bound += wanted
+    work.admitted[call.queue] += wanted
+
+
+def _count_new(work: Work, call: Send) -> int:
+    """Without those that only replace a message which waits under their key: a full queue still takes them."""
+    keys = {message.message_key for message in call.messages if message.message_key is not None}
+    unkeyed = sum(1 for message in call.messages if message.message_key is None)
+    rows = work.session.rows("lock_waiting_keys", queue=call.queue, keys=sorted(keys)) if keys else []
+    return unkeyed + len(keys) - (len(hold_waiting(work.session, sorted(seq for _, seq in rows))) if rows else 0)
+
+
+class _WaitingKeys:
+    """Which keyed messages of a batch replace one that waits, in the database or earlier in the batch itself."""
+
+    def __init__(self, work: Work, calls: list[Send]) -> None:
+        self._work = work
+        self._holders: dict[tuple[str, str], tuple[int, str]] = {}
+        asked: defaultdict[str, set[str]] = defaultdict(set)
+        for call in calls:
+            asked[call.queue].update(message.message_key for message in call.messages if message.message_key is not None)
+        for queue, keys in asked.items():
+            if keys:
+                self._find_holders(queue, sorted(keys))
+
+    def replaced(self, message: Prepared) -> str | None:
+        """The id of the message that now carries this one's payload and headers; None when nothing waits under its key."""
+        if message.message_key is None or (holder := self._holders.get((message.queue, message.message_key))) is None:
+            return None
+        seq, id = holder
+        self._work.flush()  # the holder may be an earlier message of this very batch
+        self._work.changes["replace_body"].append((message.format, message.payload, message.headers, seq))
+        self._renew(message, seq)
+        self._work.audit(message.queue, seq, "replaced")
+        return id
+
+    def hold(self, message: Prepared, seq: int, id: str) -> None:
+        key = message.message_key or ""
+        self._holders[message.queue, key] = (seq, id)
+        self._work.changes["hold_key"].append((message.queue, key, seq))
+
+    def _find_holders(self, queue: str, keys: list[str]) -> None:
+        rows = self._work.session.rows("lock_waiting_keys", queue=queue, keys=keys)
+        for held in hold_waiting(self._work.session, sorted(seq for _, seq in rows)) if rows else []:
+            self._holders[queue, held.message_key or ""] = (held.seq, held.id)
+
+    def _renew(self, message: Prepared, seq: int) -> None:
+        """refresh_ttl: a replacement lives as long as a new message would."""
+        work, policy = self._work, self._work.policy(message.queue)
+        if not policy.refresh_ttl:
+            return
+        for held in hold_waiting(work.session, [seq]):
+            due = work.now if held.place is None or held.state is State.READY else held.place
+            expires_at = lifecycle.expires_at(work.now, due, held.ttl_ms, policy)
+            take_out(work, held)
+            put_back(work, held, expires_at)
+            if (ends_at := lifecycle.ends_at(expires_at, held.deadline)) is not None:
+                work.changes["insert_expiring"].append((seq, message.queue, ends_at))
+
+
+class _Heads:
+    """Which groups of a batch have a head already, in the database or earlier in the batch itself."""
+
+    def __init__(self, work: Work, calls: list[Send]) -> None:
+        self._work = work
+        self._taken: set[tuple[str, str]] = set()
+        asked: defaultdict[str, set[str]] = defaultdict(set)
+        for call in calls:
+            asked[call.queue].update(message.group_key for message in call.messages if message.group_key is not None)
+        for queue, groups in asked.items():
+            if groups:
+                rows = work.session.rows("lock_group_heads", queue=queue, groups=sorted(groups))
+                self._taken.update((queue, row[0]) for row in rows)
+
+    def join(self, queue: str, group: str, seq: int) -> bool:
+        if (queue, group) in self._taken:
+            return False
+        self._taken.add((queue, group))
+        self._work.changes["set_group_head"].append((queue, group, seq))
+        return True

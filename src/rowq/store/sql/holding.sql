@@ -1,0 +1,107 @@
+-- Holding: the state row of given messages, locked, with all that the rules need to know. One query a state, one shape for all.
+
+-- fragment: terms
+m.seq, m.queue, m.sent_at, m.message_key, m.group_key, m.priority, m.ttl_ms, m.deadline_ms,
+    m.max_attempts, m.backoff, m.kv_keys, m.own_id
+
+-- name: hold_ready
+-- By the full primary key, which the body gives away unless the message came back to a queue with order: ready.
+SELECT
+    {terms},
+    m.marks, r.attempts, r.expires_at, r.error, r.position, NULL, 0, NULL, NULL, NULL
+FROM rowq_messages m
+JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.position = m.seq AND r.seq = m.seq
+WHERE m.seq IN (:seqs[])
+ORDER BY m.seq
+FOR UPDATE OF r;
+
+-- name: hold_ready_moved
+-- The rest of them, by a walk through their rank. Asked only for messages that are in no other state.
+SELECT
+    {terms},
+    m.marks, r.attempts, r.expires_at, r.error, r.position, NULL, 0, NULL, NULL, NULL
+FROM rowq_messages m
+JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.seq = m.seq
+WHERE m.seq IN (:seqs[])
+ORDER BY m.seq
+FOR UPDATE OF r;
+
+-- name: hold_scheduled
+SELECT
+    {terms},
+    m.marks, s.attempts, s.expires_at, s.error, s.due, NULL, 0, NULL, NULL, NULL
+FROM rowq_scheduled s
+JOIN rowq_messages m ON m.seq = s.seq
+WHERE s.seq IN (:seqs[])
+ORDER BY s.seq
+FOR UPDATE OF s;
+
+-- name: hold_blocked
+SELECT
+    {terms},
+    m.marks, b.attempts, b.expires_at, b.error, b.due, NULL, 0, NULL, NULL, NULL
+FROM rowq_messages m
+JOIN rowq_blocked b ON b.queue = m.queue AND b.group_key = m.group_key AND b.seq = m.seq
+WHERE m.seq IN (:seqs[])
+ORDER BY m.seq
+FOR UPDATE OF b;
+
+-- name: hold_leased
+SELECT
+    {terms},
+    l.marks, l.attempts, l.expires_at, l.error, l.lease_until, l.reason, COALESCE(l.redeliveries, 0), l.died_at, l.consumer, l.leased_at
+FROM rowq_leased l
+JOIN rowq_messages m ON m.seq = l.seq
+WHERE l.seq IN (:seqs[])
+ORDER BY l.seq
+FOR UPDATE OF l;
+
+-- name: hold_dead
+SELECT
+    {terms},
+    m.marks, d.attempts, NULL, d.error, d.due, d.reason, d.redeliveries, d.died_at, NULL, NULL
+FROM rowq_messages m
+JOIN rowq_dead d ON d.queue = m.queue AND d.seq = m.seq
+WHERE m.seq IN (:seqs[])
+ORDER BY m.seq
+FOR UPDATE OF d;
+
+-- name: list_dead_where
+SELECT d.seq
+FROM rowq_dead d
+JOIN rowq_messages m ON m.seq = d.seq
+WHERE d.queue = :queue
+    AND d.seq > :after
+    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:error IS NULL OR INSTR(d.error, :error) > 0)
+    AND (:message_key IS NULL OR m.message_key = :message_key)
+    AND (:group_key IS NULL OR m.group_key = :group_key)
+    AND (:died_before IS NULL OR d.died_at < :died_before)
+    AND (:died_after IS NULL OR d.died_at > :died_after)
+ORDER BY d.seq
+LIMIT :limit;
+
+-- name: find_own_id
+SELECT seq
+FROM rowq_own_ids
+WHERE id = :id;
+
+-- name: delete_own_id
+DELETE FROM rowq_own_ids
+WHERE id = :id;
+
+-- name: find_finished
+SELECT seq
+FROM rowq_history
+WHERE seq IN (:seqs[]);
+
+-- name: find_finished_own_ids
+SELECT own_id
+FROM rowq_history
+WHERE seq IN (:seqs[])
+    AND own_id IS NOT NULL;
+
+-- name: find_finished_message
+SELECT queue, sent_at, own_id
+FROM rowq_history
+WHERE seq = :seq;

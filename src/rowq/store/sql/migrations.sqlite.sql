@@ -1,0 +1,5 @@
+-- name: is_installed
+SELECT COUNT(*)
+FROM sqlite_master
+WHERE type = 'table'
+    AND name = 'rowq_migrations';

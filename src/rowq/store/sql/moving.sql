@@ -1,0 +1,119 @@
+-- Moving: out of one state table, into another. The state row is the lock: nobody deletes a body before it has taken the
+-- message's state row in the same transaction. Rows are locked in the order leased or dead, keys, group heads, waiting rows.
+
+-- name: insert_ready
+INSERT INTO rowq_ready (queue, ranking, position, seq, attempts, expires_at, error)
+VALUES (:queue, :ranking, :position, :seq, :attempts, :expires_at, :error);
+
+-- name: insert_scheduled
+INSERT INTO rowq_scheduled (queue, due, seq, attempts, expires_at, error)
+VALUES (:queue, :due, :seq, :attempts, :expires_at, :error);
+
+-- name: insert_blocked
+INSERT INTO rowq_blocked (queue, group_key, seq, due, attempts, expires_at, error)
+VALUES (:queue, :group_key, :seq, :due, :attempts, :expires_at, :error);
+
+-- name: insert_leased
+INSERT INTO rowq_leased (
+    seq, queue, lease_until, token, consumer, leased_at, attempts, expires_at, error, marks, reason, died_at, redeliveries
+)
+VALUES (
+    :seq, :queue, :lease_until, :token, :consumer, :leased_at, :attempts, :expires_at, :error, :marks, :reason, :died_at, :redeliveries
+);
+
+-- name: insert_dead
+INSERT INTO rowq_dead (queue, seq, due, attempts, redeliveries, reason, error, died_at)
+VALUES (:queue, :seq, :due, :attempts, :redeliveries, :reason, :error, :died_at);
+
+-- name: insert_history
+INSERT INTO rowq_history (
+    seq, queue, outcome, sent_at, leased_at, finished_at, attempts, consumer, error, message_key, group_key, priority, own_id
+)
+VALUES (
+    :seq, :queue, :outcome, :sent_at, :leased_at, :finished_at, :attempts, :consumer, :error, :message_key, :group_key, :priority, :own_id
+);
+
+-- name: insert_audit
+INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor, detail)
+VALUES (:at, :queue, :seq, :event, :attempt, :actor, :detail);
+
+-- name: insert_expiring
+INSERT INTO rowq_expiring (seq, queue, ends_at)
+VALUES (:seq, :queue, :ends_at)
+ON CONFLICT (seq) DO UPDATE SET ends_at = excluded.ends_at;
+
+-- name: delete_ready
+DELETE FROM rowq_ready
+WHERE queue = :queue
+    AND ranking = :ranking
+    AND position = :position
+    AND seq = :seq;
+
+-- name: delete_scheduled
+DELETE FROM rowq_scheduled
+WHERE seq = :seq;
+
+-- name: delete_leased
+DELETE FROM rowq_leased
+WHERE seq = :seq;
+
+-- name: delete_blocked
+DELETE FROM rowq_blocked
+WHERE queue = :queue
+    AND group_key = :group_key
+    AND seq = :seq;
+
+-- name: delete_dead
+DELETE FROM rowq_dead
+WHERE queue = :queue
+    AND seq = :seq;
+
+-- name: delete_history
+DELETE FROM rowq_history
+WHERE seq = :seq;
+
+-- name: delete_message
+DELETE FROM rowq_messages
+WHERE seq = :seq;
+
+-- name: delete_expiring
+DELETE FROM rowq_expiring
+WHERE seq = :seq;
+
+-- name: leave_own_id
+UPDATE rowq_own_ids
+SET gone_at = :gone_at
+WHERE id = :id;
+
+-- name: lock_group_heads
+-- With each head the next one in line: a correlated MIN is one index seek, a GROUP BY would read the whole group.
+SELECT
+    h.group_key,
+    h.head,
+    (SELECT MIN(b.seq) FROM rowq_blocked b WHERE b.queue = h.queue AND b.group_key = h.group_key) AS following
+FROM rowq_group_heads h
+WHERE h.queue = :queue
+    AND h.group_key IN (:groups[])
+ORDER BY h.group_key
+FOR UPDATE;
+
+-- name: set_group_head
+INSERT INTO rowq_group_heads (queue, group_key, head)
+VALUES (:queue, :group_key, :head)
+ON CONFLICT (queue, group_key) DO UPDATE SET head = excluded.head;
+
+-- name: delete_group_head
+DELETE FROM rowq_group_heads
+WHERE queue = :queue
+    AND group_key = :group_key;
+
+-- name: copy_to_kv
+INSERT INTO rowq_kv (entry_key, format, value, written_at, message_id)
+SELECT :entry_key, format, payload, :written_at, :message_id
+FROM rowq_messages
+WHERE seq = :seq
+ON CONFLICT (entry_key) DO UPDATE
+SET format = excluded.format,
+    value = excluded.value,
+    written_at = excluded.written_at,
+    message_id = excluded.message_id;

@@ -1,0 +1,68 @@
+-- Sending: a body into rowq_messages, and one row into the state where the message starts.
+--
+-- FOR UPDATE is meant for servers; SQLite has one writer, and its dialect drops the words.
+
+-- name: draw_seqs
+UPDATE rowq_counters
+SET value = value + :count
+WHERE name = 'seq'
+RETURNING value;
+
+-- name: insert_message
+INSERT INTO rowq_messages (
+    seq, sent_at, queue, format, payload, headers, message_key, group_key, priority,
+    delay_ms, ttl_ms, deadline_ms, max_attempts, backoff, kv_keys, own_id, marks
+)
+VALUES (
+    :seq, :sent_at, :queue, :format, :payload, :headers, :message_key, :group_key, :priority,
+    :delay_ms, :ttl_ms, :deadline_ms, :max_attempts, :backoff, :kv_keys, :own_id, :marks
+);
+
+-- name: replace_body
+UPDATE rowq_messages
+SET format = :format,
+    payload = :payload,
+    headers = :headers
+WHERE seq = :seq;
+
+-- name: find_own_ids
+SELECT id
+FROM rowq_own_ids
+WHERE id IN (:ids[]);
+
+-- name: insert_own_id
+INSERT INTO rowq_own_ids (id, seq, queue)
+VALUES (:id, :seq, :queue);
+
+-- name: lock_waiting_keys
+SELECT message_key, seq
+FROM rowq_waiting_keys
+WHERE queue = :queue
+    AND message_key IN (:keys[])
+ORDER BY message_key
+FOR UPDATE;
+
+-- name: hold_key
+INSERT INTO rowq_waiting_keys (queue, message_key, seq)
+VALUES (:queue, :message_key, :seq)
+ON CONFLICT (queue, message_key) DO UPDATE SET seq = excluded.seq;
+
+-- name: free_key
+-- Only while it names this message: a successor may hold the key by now.
+DELETE FROM rowq_waiting_keys
+WHERE queue = :queue
+    AND message_key = :message_key
+    AND seq = :seq;
+
+-- name: count_depth
+-- Stops counting at the limit: a full queue of millions is as quick to refuse as a small one.
+SELECT
+    (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_ready WHERE queue = :queue LIMIT :most))
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_scheduled WHERE queue = :queue LIMIT :most))
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_leased WHERE queue = :queue AND reason IS NULL LIMIT :most))
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_blocked WHERE queue = :queue LIMIT :most));
+
+-- name: find_origins
+SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
+UNION
+SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[]);

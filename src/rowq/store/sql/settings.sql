@@ -1,0 +1,40 @@
+-- The settings of queues, and the version that tells every process when they have changed.
+
+-- name: read_settings_version
+SELECT value
+FROM rowq_counters
+WHERE name = 'settings';
+
+-- name: raise_settings_version
+UPDATE rowq_counters
+SET value = value + 1
+WHERE name = 'settings'
+RETURNING value;
+
+-- name: read_settings
+SELECT name, settings
+FROM rowq_queues
+WHERE name IN (:queues[]);
+
+-- name: read_all_settings
+SELECT name, settings
+FROM rowq_queues
+ORDER BY name;
+
+-- name: insert_queue
+INSERT INTO rowq_queues (name, settings, created_at)
+VALUES (:name, :settings, :created_at)
+ON CONFLICT (name) DO NOTHING;
+
+-- name: write_settings
+INSERT INTO rowq_queues (name, settings, created_at)
+VALUES (:name, :settings, :created_at)
+ON CONFLICT (name) DO UPDATE SET settings = excluded.settings;
+
+-- name: delete_queue
+DELETE FROM rowq_queues
+WHERE name = :name;
+
+-- name: delete_bucket
+DELETE FROM rowq_buckets
+WHERE queue = :queue;

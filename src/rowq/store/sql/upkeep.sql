@@ -1,0 +1,62 @@
+-- Upkeep: what time alone makes necessary. The first query is asked on a reading connection, so an idle queue costs no write.
+
+-- name: find_queues_with_work
+SELECT q.name
+FROM rowq_queues q
+WHERE EXISTS (SELECT 1 FROM rowq_scheduled s WHERE s.queue = q.name AND s.due <= :now)
+    OR EXISTS (SELECT 1 FROM rowq_leased l WHERE l.queue = q.name AND l.lease_until <= :late);
+
+-- name: is_anything_ended
+SELECT 1
+FROM rowq_expiring
+WHERE ends_at <= :now
+LIMIT 1;
+
+-- name: list_old_dead
+SELECT seq FROM rowq_dead
+WHERE queue = :queue AND died_at <= :cutoff
+ORDER BY died_at, seq
+LIMIT :limit;
+
+-- name: list_old_history
+SELECT seq FROM rowq_history
+WHERE queue = :queue
+    AND finished_at <= :cutoff
+ORDER BY finished_at, id
+LIMIT :limit;
+
+-- name: list_audit
+SELECT id, at, queue FROM rowq_audit
+WHERE id > :after
+ORDER BY id
+LIMIT :limit;
+
+-- name: delete_audit
+DELETE FROM rowq_audit
+WHERE id = :id;
+
+-- name: delete_gone_own_ids
+DELETE FROM rowq_own_ids
+WHERE gone_at <= :cutoff;
+
+-- name: find_newest
+SELECT
+    (SELECT MAX(id) FROM rowq_audit),
+    (SELECT seq FROM rowq_history ORDER BY id DESC LIMIT 1);
+
+-- name: hollow_audit
+-- The newest row stays as an empty shell, so that its id is not given out again: whoever reads on from an id misses nothing.
+UPDATE rowq_audit
+SET at = :now, queue = '', seq = NULL, event = '', attempt = NULL, actor = NULL, detail = NULL
+WHERE id = :id;
+
+-- name: hollow_history
+UPDATE rowq_history
+SET seq = -id, queue = '', outcome = '', sent_at = 0, leased_at = NULL, attempts = 0, consumer = NULL, error = NULL,
+    message_key = NULL, group_key = NULL, priority = 0, own_id = NULL
+WHERE seq = :seq;
+
+-- name: delete_hollow_history
+DELETE FROM rowq_history
+WHERE queue = ''
+    AND id < (SELECT MAX(id) FROM rowq_history);

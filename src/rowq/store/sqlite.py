@@ -1,0 +1,273 @@
+"""SQLite: one writer, a few readers, write-ahead log."""
+
+from __future__ import annotations
+
+import random
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
+from rowq.store.dialect import Dialect, Finding, Row, Session
+from rowq.store.queries import LIST_PARAMETER, Queries
+from rowq.store.sqlite_error import is_busy, translate
+from rowq.store.sqlite_examination import examine
+
+Durability = Literal["send", "full", "normal"]
+
+_BUSY_SLICE = 0.008
+"""SQLite's own wait doubles up to 100 ms, and a busy neighbour then starves us: wait in short slices instead."""
+
+_IDLE_READERS = 4
+_WAL_LIMIT = 64 << 20
+_CHECKPOINT_PAGES = 10_000
+"""40 MB: the same few pages are written again and again, and a later checkpoint writes each of them once."""
+
+_LOCK_CLAUSE = re.compile(r"\s+FOR UPDATE[^\n]*\Z")
+
+
+class SqliteSession(Session):
+    def __init__(self, connection: sqlite3.Connection, queries: _SqliteQueries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def rows(self, query: str, /, **values: Any) -> list[Row]:
+        return self._connection.execute(self._queries.bind(query, values), values).fetchall()
+
+    def run(self, query: str, /, **values: Any) -> int:
+        return self._connection.execute(self._queries.bind(query, values), values).rowcount
+
+    def many(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+        text = self._queries.by_position(query, columns)
+        if len(rows) == 1:
+            self._connection.execute(text, rows[0])
+        else:
+            self._connection.executemany(text, rows)
+
+    def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
+        yield from self._connection.execute(self._queries.bind(query, values), values)
+
+
+class _SqliteQueries(Queries):
+    """A list is bound as a JSON array. One value in a list is bound as it is: opening json_each costs more than a whole lookup."""
+
+    def __init__(self) -> None:
+        super().__init__("sqlite", lambda text: _LOCK_CLAUSE.sub("", text))
+        self._of_one = {name: LIST_PARAMETER.sub(r":\1", self[name]) for name in self.names()}
+        self._of_many = {name: LIST_PARAMETER.sub(r"SELECT value FROM json_each(:\1)", self[name]) for name in self.names()}
+
+    def bind(self, query: str, values: dict[str, Any]) -> str:
+        """The text to run; lists among the values are replaced by what it takes."""
+        texts = self._of_one
+        for name, value in values.items():
+            if type(value) is list:
+                if len(value) == 1:
+                    values[name] = value[0]
+                else:
+                    values[name] = msgspec.json.encode(value).decode()
+                    texts = self._of_many
+        return texts[query]
+
+
+class Sqlite(Dialect):
+    name = "sqlite"
+    settings_max_age_ms = 100
+
+    def __init__(self, path: str, *, durability: Durability = "send", timeout: float = 30.0) -> None:
+        self.path = _checked(path)
+        self.timeout = timeout
+        self._durability = durability
+        self._queries = _SqliteQueries()
+        self._synchronous = ""
+        self._idle_readers: list[sqlite3.Connection] = []
+        self._writer = self._open(_BUSY_SLICE)
+        try:
+            self._prepare_file()
+        except BaseException:
+            self._writer.close()
+            raise
+        self._session = SqliteSession(self._writer, self._queries)
+
+    @contextmanager
+    def writing(self, *, durable: bool) -> Iterator[Session]:
+        try:
+            self._roll_back()  # what an interrupt between BEGIN and here may have left open
+            self._set_synchronous(durable)
+            self._insist("BEGIN IMMEDIATE")
+            try:
+                yield self._session
+            except BaseException:
+                self._roll_back()
+                raise
+            self._commit()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        try:
+            connection = self._idle_readers.pop() if self._idle_readers else self._open_reader()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        try:
+            connection.execute("BEGIN")
+            yield SqliteSession(connection, self._queries)
+            connection.execute("ROLLBACK")
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, self.path) from error
+            raise
+        if len(self._idle_readers) < _IDLE_READERS:
+            self._idle_readers.append(connection)
+        else:
+            connection.close()
+
+    @contextmanager
+    def joining(self, connection: Any) -> Iterator[Session]:
+        self._check_joinable(connection)
+        try:
+            if not connection.in_transaction:
+                connection.execute("BEGIN IMMEDIATE")
+            connection.execute("SAVEPOINT rowq")
+            try:
+                yield SqliteSession(connection, self._queries)
+            except BaseException:
+                connection.execute("ROLLBACK TO rowq")
+                raise
+            finally:
+                connection.execute("RELEASE rowq")
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    def install(self, statements: Sequence[str]) -> None:
+        for statement in statements:
+            self._writer.execute(statement)
+
+    def news(self) -> int:
+        """data_version moves only when another connection has committed: another process, or the application's own."""
+        version: int = self._writer.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def tidy(self, *, thoroughly: bool) -> None:
+        try:
+            if thoroughly:
+                self._writer.execute("PRAGMA optimize")
+            if self.wal_bytes() > _WAL_LIMIT:
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            if not is_busy(error):
+                raise translate(error, self.path) from error
+
+    def wal_bytes(self) -> int:
+        with suppress(FileNotFoundError):
+            return Path(self.path + "-wal").stat().st_size
+        return 0
+
+    def examine(self) -> list[Finding]:
+        with self.reading():
+            connection = self._open_reader()
+        try:
+            return examine(connection, self.path, self._durability)
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        finally:
+            connection.close()
+
+    def translate(self, error: Exception) -> RowqError | None:
+        return translate(error, self.path) if isinstance(error, sqlite3.Error) else None
+
+    def close(self) -> None:
+        while self._idle_readers:
+            self._idle_readers.pop().close()
+        self._writer.close()
+
+    def _open(self, busy_timeout: float) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self.path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
+
+    def _open_reader(self) -> sqlite3.Connection:
+        connection = self._open(self.timeout)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _prepare_file(self) -> None:
+        try:
+            self._insist("PRAGMA journal_mode = WAL")
+            self._insist("PRAGMA optimize = 0x10002")
+            self._insist(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        if self._writer.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            raise StoreUnavailable(f"{self.path} cannot use a write-ahead log here: put it on a local disk, not on a network share")
+
+    def _set_synchronous(self, durable: bool) -> None:
+        full = self._durability == "full" or (durable and self._durability == "send")
+        wanted = "FULL" if full else "NORMAL"
+        if wanted != self._synchronous:
+            self._writer.execute(f"PRAGMA synchronous = {wanted}")
+            self._synchronous = wanted
+
+    def _insist(self, statement: str) -> None:
+        """Runs a statement that may find the file locked by somebody else, until the timeout."""
+        deadline = None
+        while True:
+            try:
+                self._writer.execute(statement)
+                return
+            except sqlite3.OperationalError as error:
+                if not is_busy(error):
+                    raise
+                deadline = deadline or time.monotonic() + self.timeout
+                if time.monotonic() > deadline:
+                    raise StoreBusy(
+                        f"{self.path} was locked by somebody else for {self.timeout:g} s; nothing was written: "
+                        "look for a long transaction in another program, or in this one around broker.within()"
+                    ) from error
+                time.sleep(random.random() * 0.001)
+
+    def _commit(self) -> None:
+        try:
+            self._insist("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
+                raise OutcomeUnknown(f"the disk failed while committing to {self.path}: it may or may not have been written") from error
+            raise
+
+    def _roll_back(self) -> None:
+        if self._writer.in_transaction:
+            with suppress(sqlite3.Error):
+                self._writer.execute("ROLLBACK")
+
+    def _check_joinable(self, connection: Any) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            raise InvalidArgument(f"within() takes a sqlite3.Connection to {self.path}, not {type(connection).__name__}")
+        if connection.isolation_level is None and not connection.in_transaction:
+            raise InvalidArgument("this connection has no open transaction: execute BEGIN IMMEDIATE first")
+        file = next((row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"), "")
+        if not file or not Path(file).samefile(self.path):
+            raise InvalidArgument(
+                f"within() needs a connection to {self.path}, where the queue lives; this one is open on {file or 'memory'}"
+            )
+
+
+def _checked(path: str) -> str:
+    if not path or path == ":memory:":
+        raise InvalidArgument("rowq keeps its messages in a file: give a path, such as sqlite:///jobs.db")
+    absolute = Path(path).absolute()
+    if absolute.is_dir():
+        raise StoreUnavailable(f"{absolute} is a folder: name a file in it")
+    if not absolute.parent.is_dir():
+        raise StoreUnavailable(f"the folder {absolute.parent} does not exist: create it first")
+    return str(absolute)

@@ -1,0 +1,123 @@
+"""Sweeping: what time alone makes necessary. Receives take up a little of it on their way, upkeep the rest, with the same functions."""
+
+from __future__ import annotations
+
+from rowq.model import lifecycle
+from rowq.model.lifecycle import Finished
+from rowq.model.message import State
+from rowq.model.queue import Policy
+from rowq.store import groups
+from rowq.store.held import Held, hold, hold_anywhere, hold_leased
+from rowq.store.moving import expire, finish, leave_own_id, move, policy_of_lease, return_position
+from rowq.store.places import put_ready, take_out
+from rowq.store.work import Work
+
+LATE_MS = 1_000
+"""Upkeep leaves an expired lease alone for this long: a consumer that is only a little late may still settle."""
+
+
+def take_up(work: Work, queue: str, limit: int) -> int:
+    """Due messages and expired leases of a queue, back into ready: somebody is asking for them."""
+    return take_due(work, queue, limit) + take_lease_expired(work, queue, work.now, limit)
+
+
+def take_due(work: Work, queue: str, limit: int) -> int:
+    rows = work.session.rows("take_due", queue=queue, now=work.now, limit=limit)
+    for seq, _, attempts, expires_at, error, priority in rows:
+        work.changes["delete_scheduled"].append((seq,))
+        put_ready(work, queue, priority, return_position(work, queue, seq), seq, attempts, expires_at, error)
+    work.flush()
+    return len(rows)
+
+
+def take_lease_expired(work: Work, queue: str, until: int, limit: int) -> int:
+    seqs = [row[0] for row in work.session.rows("take_lease_expired", queue=queue, now=until, limit=limit)]
+    for held in hold_leased(work.session, seqs) if seqs else []:
+        policy = policy_of_lease(work, held)
+        attempt = held.redeliveries if held.reason is not None else held.attempts
+        work.audit_as(held.consumer, held.queue, held.seq, "lease_expired", attempt)
+        move(work, held, lifecycle.after_lease_expiry(held.standing, policy, work.now, work.random))
+    work.flush()
+    groups.call_up(work)
+    work.flush()
+    return len(seqs)
+
+
+def take_ended(work: Work, limit: int) -> int:
+    """Waiting messages of all queues at their TTL or deadline."""
+    rows = work.session.rows("take_ended", now=work.now, limit=limit)
+    ended = {row[0] for row in rows}
+    for held in hold_anywhere(work.session, sorted(ended)) if ended else []:
+        _end(work, held)
+        ended.discard(held.seq)
+    work.changes["delete_expiring"].extend((seq,) for seq in ended)  # nobody is there any more
+    work.flush()
+    groups.call_up(work)
+    work.flush()
+    return len(rows)
+
+
+def retire_dead(work: Work, queue: str, limit: int) -> int:
+    """Dead letters older than the queue's dlq_ttl."""
+    ttl = work.policy(queue).dlq_ttl_ms
+    if not ttl:
+        return 0
+    seqs = [row[0] for row in work.session.rows("list_old_dead", queue=queue, cutoff=work.now - ttl, limit=limit)]
+    for held in hold(work.session, seqs, State.DEAD) if seqs else []:
+        take_out(work, held)
+        finish(work, held, Finished("expired", "none"))
+    work.flush()
+    return len(seqs)
+
+
+def retire_history(work: Work, queue: str, limit: int) -> int:
+    """Finished messages older than the queue's retention."""
+    retention = work.policy(queue).retention_ms
+    if not retention:
+        return 0
+    seqs = [row[0] for row in work.session.rows("list_old_history", queue=queue, cutoff=work.now - retention, limit=limit)]
+    forget_finished(work, queue, seqs)
+    work.flush()
+    return len(seqs)
+
+
+def forget_finished(work: Work, queue: str, seqs: list[int]) -> None:
+    for (own_id,) in work.session.rows("find_finished_own_ids", seqs=seqs) if seqs else []:
+        leave_own_id(work, queue, own_id)
+    newest = work.session.rows("find_newest")[0][1]
+    if newest in seqs:
+        work.session.run("hollow_history", seq=newest)
+    work.session.run("delete_hollow_history")
+    work.changes["delete_history"].extend((seq,) for seq in seqs if seq != newest)
+    work.changes["delete_message"].extend((seq,) for seq in seqs)
+
+
+def retire_audit(work: Work, after: int, shortest_ms: int, limit: int) -> tuple[int, int | None]:
+    """Lines past their queue's audit_retention. Returns how many went, and behind which line to go on; None at the first young one."""
+    rows = work.session.rows("list_audit", after=after, limit=limit)
+    old = [row for row in rows if row[1] <= work.now - shortest_ms]
+    gone = [id for id, at, queue in old if 0 < work.policy(queue).audit_retention_ms <= work.now - at]
+    newest = work.session.rows("find_newest")[0][0]
+    if newest in gone:
+        work.session.run("hollow_audit", id=newest, now=work.now)
+    work.changes["delete_audit"].extend((id,) for id in gone if id != newest)
+    work.flush()
+    return len(gone), old[-1][0] if old and len(old) == limit else None
+
+
+def retire_own_ids(work: Work) -> int:
+    """Ids of messages that are gone, once the audit no longer tells their story."""
+    retention = work.policies.defaults.audit_retention_ms or Policy().audit_retention_ms
+    return work.session.run("delete_gone_own_ids", cutoff=work.now - retention)
+
+
+def _end(work: Work, held: Held) -> None:
+    if held.state in (State.LEASED, State.DEAD):
+        work.changes["delete_expiring"].append((held.seq,))  # in flight it is immune; on return it is written again
+        return
+    if expire(work, held, work.policy(held.queue)):
+        return
+    if held.expires_at is not None:
+        work.changes["insert_expiring"].append((held.seq, held.queue, held.expires_at))
+    else:
+        work.changes["delete_expiring"].append((held.seq,))

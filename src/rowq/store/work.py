@@ -1,0 +1,63 @@
+"""One transaction at work: its session, its moment, what it is going to write, and whom to wake once that is on disk."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from rowq.model.queue import Policy
+from rowq.store.changes import Changes
+from rowq.store.dialect import Session
+from rowq.store.policies import Policies
+
+
+class Work:
+    def __init__(
+        self, session: Session, policies: Policies, now: int, random: Callable[[], float], actor: str | None, news: Callable[[], int]
+    ) -> None:
+        self.session = session
+        self.news = news
+        self.policies = policies
+        self.now = now
+        self.random = random
+        self.actor = actor
+        self.changes = Changes()
+        self._known: dict[str, Policy] = {}
+        self.woken: defaultdict[str, int] = defaultdict(int)
+        """How many messages have become ready, by topic (a queue, or a queue's dead letters)."""
+        self.due: dict[str, int] = {}
+        """When a topic will have something without anybody sending, as far as this transaction learned."""
+        self.looked: dict[str, int | None] = {}
+        """Topics whose times were looked up in this transaction, with the next one."""
+        self.admitted: defaultdict[str, int] = defaultdict(int)
+        """Messages of calls that were let in and are not written yet, by queue."""
+        self.own_ids: set[str] = set()
+        self.leaving: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        """(queue, group) → messages on their way out, whose successors are called up by `groups.call_up`."""
+
+    def policy(self, queue: str) -> Policy:
+        """What holds for the queue now; `forget_policy` after changing it."""
+        known = self._known.get(queue)
+        if known is None:
+            known = self._known[queue] = self.policies.of(self.session, queue)
+        return known
+
+    def forget_policy(self, queue: str) -> None:
+        self._known.pop(queue, None)
+
+    def flush(self) -> None:
+        self.changes.write(self.session)
+
+    def audit(self, queue: str, seq: int | None, event: str, attempt: int | None = None, detail: str | None = None) -> None:
+        self.audit_as(self.actor, queue, seq, event, attempt, detail)
+
+    def audit_as(
+        self, actor: str | None, queue: str, seq: int | None, event: str, attempt: int | None = None, detail: str | None = None
+    ) -> None:
+        if self.policy(queue).audit:
+            self.changes["insert_audit"].append((self.now, queue, seq, event, attempt, actor, detail))
+
+    def wakes_at(self, topic: str, due: int) -> None:
+        known = self.due.get(topic)
+        if known is None or due < known:
+            self.due[topic] = due

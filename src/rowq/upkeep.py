@@ -1,0 +1,151 @@
+"""Upkeep: what time alone makes necessary, done in the background in small pieces, or at once by `sweep`.
+
+What may be due is looked up on a reading connection first, so a queue with nothing to do costs no write.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from rowq.clock import Clock
+from rowq.errors import BrokerClosed
+from rowq.model.queue import Policy, Settings, resolve
+from rowq.steps import Driver, Read, Steps
+from rowq.store import sweeping
+from rowq.store.calls import Act
+from rowq.store.dialect import Dialect, Session
+from rowq.store.policies import read_settings
+from rowq.store.work import Work
+
+PIECE = 500
+SWEEP_EVERY = 1.0
+RETIRE_EVERY = 60
+TIDY_EVERY = 10
+TIDY_THOROUGHLY_EVERY = 3_600
+
+_log = logging.getLogger("rowq.upkeep")
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """How many messages a sweep touched, by what had become of them."""
+
+    due: int
+    lease_expired: int
+    expired: int
+    retired: int
+
+
+class Upkeep:
+    def __init__(self, dialect: Dialect, clock: Clock, defaults: Settings) -> None:
+        self._dialect = dialect
+        self._clock = clock
+        self._defaults = defaults
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def sweep(self) -> Steps[Swept]:
+        """Everything, at once."""
+        due, lease_expired, expired = yield from self.take_up()
+        retired = yield from self.retire()
+        return Swept(due, lease_expired, expired, retired)
+
+    def take_up(self) -> Steps[tuple[int, int, int]]:
+        """Due messages, expired leases, expired messages."""
+        due = lease_expired = expired = 0
+        late = self._clock.now() - sweeping.LATE_MS
+        for queue in (yield Read(lambda: self._queues_with_work(late))):
+            due += yield from _in_pieces(lambda work, queue=queue: sweeping.take_due(work, queue, PIECE))  # type: ignore[misc]
+            lease_expired += yield from _in_pieces(
+                lambda work, queue=queue: sweeping.take_lease_expired(work, queue, late, PIECE)  # type: ignore[misc]
+            )
+        if (yield Read(self._is_anything_ended)):
+            expired = yield from _in_pieces(lambda work: sweeping.take_ended(work, PIECE))
+        return due, lease_expired, expired
+
+    def retire(self) -> Steps[int]:
+        """What is kept for a while only: dead letters with a TTL, history, audit, ids of messages that are gone."""
+        retired = 0
+        for retire, queue in (yield Read(self._find_retirable)):
+            retired += yield from _in_pieces(lambda work, retire=retire, queue=queue: retire(work, queue, PIECE))  # type: ignore[misc]
+        shortest = yield Read(self._shortest_audit_retention)
+        after: int | None = 0 if shortest else None
+        while after is not None:
+            gone, after = yield Act(
+                lambda work, after=after: sweeping.retire_audit(work, after, shortest, PIECE),  # type: ignore[misc]
+                durable=False,
+            )
+            retired += gone
+        yield Act(sweeping.retire_own_ids, durable=False)
+        return retired
+
+    def start(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
+        self._thread = threading.Thread(target=self._run, args=(driver, if_idle), name="rowq-upkeep", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
+        turn = 0
+        while not self._stop.wait(SWEEP_EVERY):
+            turn += 1
+            try:
+                driver.drive(self.take_up())
+                if turn % RETIRE_EVERY == 0:
+                    driver.drive(self.retire())
+                if turn % TIDY_EVERY == 0:
+                    thoroughly = turn % TIDY_THOROUGHLY_EVERY == 0
+                    if_idle(lambda thoroughly=thoroughly: self._dialect.tidy(thoroughly=thoroughly))  # type: ignore[misc]
+            except BrokerClosed:
+                return
+            except Exception:
+                _log.exception("upkeep failed; it goes on in a second")
+
+    def _queues_with_work(self, late: int) -> list[str]:
+        with self._dialect.reading() as session:
+            return [row[0] for row in session.rows("find_queues_with_work", now=self._clock.now(), late=late)]
+
+    def _is_anything_ended(self) -> bool:
+        with self._dialect.reading() as session:
+            return bool(session.rows("is_anything_ended", now=self._clock.now()))
+
+    def _find_retirable(self) -> list[tuple[Callable[[Work, str, int], int], str]]:
+        now = self._clock.now()
+        found: list[tuple[Callable[[Work, str, int], int], str]] = []
+        with self._dialect.reading() as session:
+            for queue, policy in self._policies(session):
+                if policy.dlq_ttl_ms and session.rows("list_old_dead", queue=queue, cutoff=now - policy.dlq_ttl_ms, limit=1):
+                    found.append((sweeping.retire_dead, queue))
+                if policy.retention_ms and session.rows("list_old_history", queue=queue, cutoff=now - policy.retention_ms, limit=1):
+                    found.append((sweeping.retire_history, queue))
+        return found
+
+    def _shortest_audit_retention(self) -> int:
+        """0 when nothing can be old enough."""
+        with self._dialect.reading() as session:
+            ages = [policy.audit_retention_ms for _, policy in self._policies(session) if policy.audit_retention_ms]
+            ages += [resolve(self._defaults).audit_retention_ms] if resolve(self._defaults).audit_retention_ms else []
+            oldest = session.row("list_audit", after=0, limit=1)
+        if not ages or oldest is None or oldest[1] > self._clock.now() - min(ages):
+            return 0
+        return min(ages)
+
+    def _policies(self, session: Session) -> Iterator[tuple[str, Policy]]:
+        for name, settings in session.rows("read_all_settings"):
+            yield name, resolve(read_settings(settings), self._defaults)
+
+
+def _in_pieces(act: Callable[[Work], int]) -> Steps[int]:
+    count = 0
+    while piece := (yield Act(act, durable=False)):
+        count += piece
+        if piece < PIECE:
+            break
+    return count

@@ -1,0 +1,158 @@
+"""Waiting: consumers that found nothing stay here until somebody sends, something falls due, or their patience ends.
+
+A wake-up is a hint: whoever is woken looks again. Senders wake as many waiters as they sent messages; a ticker, which runs only
+while somebody waits, wakes one waiter of a topic when its next message falls due, when another process has written, and once a
+second as the safety net, however many wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+TICK = 0.05
+SAFETY = 1.0
+
+
+class Waiter:
+    """One who waits for a topic; `wake` is called once, by anybody, from any thread."""
+
+    def __init__(self, topic: str, wake: Callable[[], None]) -> None:
+        self.topic = topic
+        self.wake = wake
+        self.is_woken = False
+
+
+class WaitingRoom:
+    def __init__(self, now: Callable[[], int], next_time: Callable[[str], int | None], news: Callable[[], int | None]) -> None:
+        self._now = now
+        self._next_time = next_time
+        self._news = news
+        self._changed = threading.Condition()
+        self._waiters: dict[str, OrderedDict[Waiter, None]] = {}
+        self._ticker: threading.Thread | None = None
+        self._is_closed = False
+
+    def enter(self, topic: str, wake: Callable[[], None]) -> Waiter:
+        """From now on no wake-up of the topic is missed. Look once more after entering, then wait."""
+        waiter = Waiter(topic, wake)
+        with self._changed:
+            if self._is_closed:
+                waiter.is_woken = True
+                wake()
+                return waiter
+            self._waiters.setdefault(topic, OrderedDict())[waiter] = None
+            if self._ticker is None:
+                self._ticker = threading.Thread(target=self._tick, name="rowq-waiting", daemon=True)
+                self._ticker.start()
+        return waiter
+
+    def leave(self, waiter: Waiter, *, more: bool) -> None:
+        """Whoever leaves with all it wanted, or was woken and has not looked since, wakes the next: there may be more."""
+        with self._changed:
+            if not waiter.is_woken:
+                self._remove(waiter)
+        if more:
+            self.wake({waiter.topic: 1})
+
+    def wake(self, woken: Mapping[str, int]) -> None:
+        chosen: list[Waiter] = []
+        with self._changed:
+            for topic, count in woken.items():
+                waiters = self._waiters.get(topic, OrderedDict())
+                for _ in range(min(count, len(waiters))):
+                    waiter, _ = waiters.popitem(last=False)
+                    waiter.is_woken = True
+                    chosen.append(waiter)
+                if not waiters:
+                    self._waiters.pop(topic, None)
+        for waiter in chosen:
+            waiter.wake()
+
+    def count(self) -> int:
+        with self._changed:
+            return sum(len(waiters) for waiters in self._waiters.values())
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            everybody = {topic: len(waiters) for topic, waiters in self._waiters.items()}
+            self._changed.notify_all()
+        self.wake(everybody)
+        if self._ticker is not None and self._ticker is not threading.current_thread():
+            self._ticker.join()
+
+    def _remove(self, waiter: Waiter) -> None:
+        waiters = self._waiters.get(waiter.topic)
+        if waiters is not None:
+            waiters.pop(waiter, None)
+            if not waiters:
+                del self._waiters[waiter.topic]
+
+    def _tick(self) -> None:
+        news = self._news()
+        announced: dict[str, int] = {}
+        looked: dict[str, float] = {}
+        while True:
+            with self._changed:
+                if self._is_closed or not self._waiters:
+                    self._ticker = None
+                    return
+                topics = list(self._waiters)
+                self._changed.wait(self._until_next(topics, announced))
+            latest = self._news()
+            has_news = latest is not None and latest != news
+            news = latest if latest is not None else news
+            self.wake({topic: 1 for topic in topics if has_news or self._is_time(topic, announced, looked)})
+
+    def _until_next(self, topics: list[str], announced: dict[str, int]) -> float:
+        now = self._now()
+        times = [time for topic in topics if (time := self._next_time(topic)) is not None and time != announced.get(topic)]
+        return min([TICK, *((time - now) / 1000 for time in times if time > now)])
+
+    def _is_time(self, topic: str, announced: dict[str, int], looked: dict[str, float]) -> bool:
+        due = self._next_time(topic)
+        is_due = due is not None and due <= self._now() and announced.get(topic) != due
+        if is_due and due is not None:
+            announced[topic] = due
+        if not is_due and time.monotonic() - looked.setdefault(topic, time.monotonic()) < SAFETY:
+            return False
+        looked[topic] = time.monotonic()
+        return True
+
+
+class ThreadWait:
+    """How a thread waits."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def wake(self) -> None:
+        self._event.set()
+
+    def wait(self, seconds: float) -> None:
+        self._event.wait(seconds)
+
+
+class LoopWait:
+    """How a coroutine waits."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[None] = self._loop.create_future()
+
+    def wake(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._set)
+        except RuntimeError:
+            return  # the loop was closed under its waiters
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.wait([self._future], timeout=seconds)
+
+    def _set(self) -> None:
+        if not self._future.done():
+            self._future.set_result(None)

@@ -1,0 +1,56 @@
+"""doctor, migrate, sweep."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.cli.driver import Run
+
+
+def test_migrate_tells_from_and_to(run: Run) -> None:
+    first = run("migrate", "--json").json
+    assert first["from"] == 0
+    assert first["to"] >= 1
+    assert run("migrate", "--json").json == {"from": first["to"], "to": first["to"]}
+    assert "already" in run("migrate").out
+
+
+def test_a_healthy_database_is_exit_code_0(run: Run) -> None:
+    run("send", "q", "1")
+    findings = run("doctor", "--json")
+    assert findings.exit_code == 0, findings.out
+    assert findings.json
+    assert all(set(finding) == {"check", "ok", "detail", "advice"} and finding["ok"] for finding in findings.json)
+    assert "ok" in run("doctor").out
+
+
+def test_the_doctor_finds_a_database_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    assert [finding["ok"] for finding in result.json] == [False]
+    assert result.error["code"] == "unhealthy"
+
+
+def test_the_doctor_finds_damage(run: Run, tmp_path: Path) -> None:
+    for n in range(50):
+        run("send", "q", f'"{n * 50 * "x"}"')
+    path = tmp_path / "queue.db"
+    data = bytearray(path.read_bytes())
+    for start in range(8192, len(data), 4096):
+        data[start : start + 200] = b"\xa5" * 200
+    path.write_bytes(bytes(data))
+    (tmp_path / "queue.db-wal").unlink(missing_ok=True)
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "WRONG" in result.out
+    assert "Traceback" not in result.err
+
+
+def test_sweep_takes_up_what_is_due(run: Run) -> None:
+    run("send", "q", "1", "--delay", "1ms")
+    deadline = time.monotonic() + 10
+    while (swept := run("sweep", "--json").json)["due"] == 0:
+        assert time.monotonic() < deadline
+    assert set(swept) == {"due", "lease_expired", "expired", "retired"}
+    assert "0 due" in run("sweep").out

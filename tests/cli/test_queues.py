@@ -1,0 +1,187 @@
+"""stats, configure, pause, resume, purge, dead, redrive."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.driver import Run
+
+
+def test_stats_of_one_queue_and_of_all(run: Run) -> None:
+    run("send", "b", "1")
+    run("send", "a", "1", "--delay", "1h")
+    one = run("stats", "a", "--json").json
+    assert (one["queue"], one["scheduled"], one["depth"], one["paused"]) == ("a", 1, 1, False)
+    assert [stats["queue"] for stats in run("stats", "--json").json] == ["a", "b"]
+    table = run("stats").out
+    assert "scheduled" in table
+    assert run("stats", "never-used", "--json").json["depth"] == 0
+
+
+def test_pause_and_resume(run: Run) -> None:
+    run("send", "q", "1")
+    assert run("pause", "q", "--json").json == {"queue": "q", "paused": True}
+    assert run("receive", "q").exit_code == 3
+    assert "paused" in run("stats").out
+    assert run("resume", "q").out == "q is running\n"
+    assert run("receive", "q").exit_code == 0
+
+
+def test_purge_needs_yes_where_nobody_can_be_asked(run: Run) -> None:
+    run("send", "q", "1")
+    result = run("purge", "q")
+    assert result.exit_code == 2
+    assert "1 ready" in result.err
+    assert "--yes" in result.err
+    assert run("purge", "q", "--yes", "--json").json == {"queue": "q", "purged": 1}
+
+
+@pytest.mark.parametrize(("answer", "left"), [(b"y\n", 0), (b"yes\n", 0), (b"n\n", 2), (b"\n", 2), (b"", 2)])
+def test_purge_asks_a_person_and_names_the_number(run: Run, answer: bytes, left: int) -> None:
+    run("send", "q", "1")
+    run("send", "q", "2")
+    result = run("purge", "q", stdin=answer, terminal=True)
+    assert "Delete 2 ready and 0 scheduled and 0 blocked from q? [y/N]" in result.err
+    assert result.exit_code == (1 if left else 0)
+    assert run("stats", "q", "--json").json["ready"] == left
+
+
+def test_purge_takes_only_the_states_named(run: Run) -> None:
+    run("send", "q", "1")
+    run("send", "q", "2", "--delay", "1h")
+    assert run("purge", "q", "--state", "scheduled", "--state", "dead", "--yes", "--json").json["purged"] == 1
+    assert run("stats", "q", "--json").json["ready"] == 1
+
+
+def settings(run: Run, *pairs: str) -> Any:
+    result = run("configure", "q", *pairs, "--json")
+    assert result.exit_code == 0, result.err
+    return result.json["settings"]
+
+
+def test_configure_reads_durations_numbers_switches_and_backoffs(run: Run) -> None:
+    shown = settings(
+        run, "lease=90s", "max_attempts=9", "backoff=1s,500ms", "ttl=7d", "on_expire=delete", "audit=off", "refresh_ttl=yes", "keep=body"
+    )
+    assert shown["lease_ms"] == {"value": 90_000, "origin": "queue"}
+    assert shown["max_attempts"]["value"] == 9
+    assert shown["backoff"]["value"] == {"kind": "list", "delays_ms": [1000, 500]}
+    assert shown["ttl_ms"]["value"] == 604_800_000
+    assert (shown["on_expire"]["value"], shown["audit"]["value"], shown["refresh_ttl"]["value"]) == ("delete", False, True)
+    assert shown["dlq_ttl_ms"] == {"value": 0, "origin": "default"}
+
+
+def test_configure_without_pairs_shows_values_and_their_origin(run: Run) -> None:
+    settings(run, "lease=90s", "backoff=exponential:1s,cap=1h")
+    out = run("configure", "q").out
+    rows = {words[0]: words for line in out.splitlines() if (words := line.split())}
+    assert rows["lease"] == ["lease", "90s", "queue"]
+    assert rows["backoff"][1] == "exponential:1s,factor=2,cap=1h,jitter=0"
+    assert rows["max_depth"][1:] == ["0", "(no", "limit)", "default"]
+    assert rows["refresh_ttl"][1] == "false"
+    assert rows["max_attempts"] == ["max_attempts", "5", "default"]
+
+
+def test_none_goes_back_to_the_default_where_none_is_no_value(run: Run) -> None:
+    settings(run, "lease=90s", "max_attempts=9", "keep=body")
+    shown = settings(run, "lease=none", "max_attempts=", "keep=none")
+    assert shown["lease_ms"] == {"value": 30_000, "origin": "default"}
+    assert shown["max_attempts"]["origin"] == "default"
+    assert shown["keep"] == {"value": "none", "origin": "queue"}
+    assert settings(run, "keep=")["keep"]["origin"] == "default"
+
+
+def test_a_schema_comes_from_a_file_and_is_obeyed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text(json.dumps({"type": "object", "required": ["to"]}))
+    settings(run, f"schema=@{tmp_path / 'schema.json'}")
+    assert run("send", "q", '{"to": 1}').exit_code == 0
+    result = run("send", "q", "{}")
+    assert result.exit_code == 2
+    assert "[payload_rejected]" in result.err
+    settings(run, "schema=none")
+    assert run("send", "q", "{}").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "lease",
+        "colour=red",
+        "lease=soon",
+        "max_attempts=many",
+        "audit=perhaps",
+        "on_expire=explode",
+        "schema=@no-such-file",
+        "schema={",
+        "lease=0",
+        "=",
+        "keep=all",
+    ],
+)
+def test_a_bad_setting_is_exit_code_2_and_changes_nothing(run: Run, pair: str) -> None:
+    settings(run, "max_depth=7")
+    result = run("configure", "q", "max_depth=8", pair)
+    assert result.exit_code == 2, result
+    assert settings(run)["max_depth"]["value"] == 7
+
+
+def test_settings_of_a_queue_never_used_are_exit_code_3(run: Run) -> None:
+    run("migrate")
+    result = run("configure", "nobody", "--json")
+    assert result.exit_code == 3
+    assert result.error["code"] == "queue_not_found"
+
+
+def test_a_full_queue_is_exit_code_1(run: Run) -> None:
+    settings(run, "max_depth=1")
+    assert run("send", "q", "1").exit_code == 0
+    result = run("send", "q", "2")
+    assert result.exit_code == 1
+    assert "[queue_full]" in result.err
+
+
+@pytest.fixture
+def dead(run: Run) -> list[str]:
+    """Four dead letters: their ids."""
+    for n in range(4):
+        run("send", "q", str(n))
+    lines = run("receive", "q", "--max", "4", "--json").lines
+    run("reject", *(line["receipt"] for line in lines[:2]), "--reason", "timeout in stage 1")
+    run("reject", *(line["receipt"] for line in lines[2:]), "--reason", "bad address")
+    return [line["id"] for line in lines]
+
+
+def test_dead_lists_reason_and_error(run: Run, dead: list[str]) -> None:
+    table = run("dead", "q").out
+    assert "rejected" in table
+    assert "bad address" in table
+    assert [letter["id"] for letter in run("dead", "q", "--json").lines] == dead
+    assert len(run("dead", "q", "--limit", "2", "--json").lines) == 2
+
+
+def test_redrive_all_some_or_by_id(run: Run, dead: list[str]) -> None:
+    assert run("redrive", "q", dead[0], "--json").json == {"queue": "q", "redriven": 1}
+    assert run("redrive", "q", "--error", "stage 1").out == "1 dead letter redriven\n"
+    assert run("redrive", "q", "--reason", "max_attempts_reached").out == "0 dead letters redriven\n"
+    assert run("redrive", "q", "--limit", "1").out == "1 dead letter redriven\n"
+    assert run("redrive", "q", "--rate", "1000").out == "1 dead letter redriven\n"
+    assert run("stats", "q", "--json").json["ready"] == 4
+
+
+def test_redrive_of_an_id_that_is_no_dead_letter_is_exit_code_3(run: Run, dead: list[str]) -> None:
+    result = run("redrive", "q", dead[0], "no-such-id")
+    assert result.exit_code == 3
+    assert result.out == "1 dead letter redriven\n"
+    assert run("redrive", "q", dead[1], "--reason", "rejected").exit_code == 2
+    assert run("redrive", "q", "--limit", "0").exit_code in (0, 2)
+    assert run("redrive", "q", "--rate", "0").exit_code == 2
+
+
+def test_redrive_shows_a_bar_on_a_terminal(run: Run, dead: list[str]) -> None:
+    result = run("redrive", "q", terminal=True)
+    assert result.exit_code == 0
+    assert "redrive q" in result.err

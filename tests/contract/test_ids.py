@@ -1,0 +1,118 @@
+"""Ids: made by the queue, or brought by the caller."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from rowq import Broker, IdTaken, ManualClock, MessageNotFound
+from tests.support.life import assert_gone, drain, ids, state_of, take
+
+
+def test_an_id_is_a_uuid_of_version_7_with_the_time_of_sending(broker: Broker, clock: ManualClock) -> None:
+    id = uuid.UUID(broker.send("q", "x"))
+    assert (id.version, id.variant) == (7, uuid.RFC_4122)
+    assert id.int >> 80 == clock.now()
+
+
+def test_ids_sort_by_order_of_sending(broker: Broker, clock: ManualClock) -> None:
+    sent = [broker.send("q", 0), broker.send("p", 1), *broker.send_many("q", [2, 3])]
+    clock.advance(0.001)
+    sent.append(broker.send("q", 4))
+    assert sorted(sent) == sent and len(set(sent)) == 5
+
+
+def test_an_id_is_never_given_twice_even_in_one_millisecond(broker: Broker) -> None:
+    seen = set()
+    for _ in range(5):
+        seen.add(broker.send("q", "x"))
+        drain(broker)
+    assert len(seen) == 5
+
+
+def test_an_own_id_names_the_message_everywhere(broker: Broker) -> None:
+    assert broker.send("q", "x", id="order:42_a.b-C") == "order:42_a.b-C"
+    assert broker.get("order:42_a.b-C").id == "order:42_a.b-C"
+    assert ids(broker.browse("q")) == ["order:42_a.b-C"]
+    delivery = take(broker)
+    assert delivery.id == "order:42_a.b-C"
+    broker.ack(delivery)
+    assert_gone(broker, "order:42_a.b-C")
+    assert broker.audit("order:42_a.b-C")
+
+
+def test_own_and_given_ids_may_be_mixed(broker: Broker) -> None:
+    own = broker.send("q", 1, id="mine")
+    given = broker.send("q", 2)
+    assert ids(broker.receive("q", max=10)) == [own, given]
+
+
+@pytest.mark.parametrize("queue", ["q", "elsewhere"])
+def test_an_own_id_is_taken_while_its_message_is_known(broker: Broker, queue: str) -> None:
+    broker.send("q", "first", id="mine")
+    with pytest.raises(IdTaken) as error:
+        broker.send(queue, "second", id="mine")
+    assert error.value.code == "id_taken"
+    assert broker.get("mine").payload == "first"
+    assert drain(broker, "q") == ["first"]
+    assert drain(broker, "elsewhere") == []
+
+
+def test_an_own_id_is_taken_while_its_message_is_leased_or_dead(broker: Broker) -> None:
+    broker.send("q", "first", id="mine")
+    delivery = take(broker)
+    with pytest.raises(IdTaken):
+        broker.send("q", "second", id="mine")
+    broker.reject(delivery)
+    with pytest.raises(IdTaken):
+        broker.send("q", "third", id="mine")
+
+
+def test_an_own_id_is_taken_while_history_keeps_its_message(broker: Broker) -> None:
+    broker.configure("q", keep="body")
+    broker.send("q", "first", id="mine")
+    drain(broker)
+    with pytest.raises(IdTaken):
+        broker.send("q", "second", id="mine")
+    assert broker.get("mine").payload == "first"
+
+
+def test_an_id_that_the_queue_has_given_cannot_be_brought(broker: Broker) -> None:
+    given = broker.send("q", "first")
+    with pytest.raises(IdTaken):
+        broker.send("q", "second", id=given)
+    assert broker.get(given).payload == "first"
+
+
+def test_an_own_id_that_looks_like_one_of_ours_is_found(broker: Broker) -> None:
+    own = "0190163d-8694-7000-8000-00000000002a"
+    broker.send("q", "x", id=own)
+    assert broker.get(own).payload == "x"
+    assert take(broker).id == own
+
+
+def test_a_message_with_an_own_id_is_deleted_and_redriven_by_it(broker: Broker) -> None:
+    broker.send("q", "x", id="mine")
+    broker.reject(take(broker))
+    assert broker.redrive("q", ids=["mine"]) == 1
+    assert state_of(broker, "mine") == "ready"
+    broker.delete("mine")
+    assert_gone(broker, "mine")
+
+
+@pytest.mark.parametrize("id", ["", "nonsense", "0190163d-8694-7000-8000-00000000002a", "0" * 500, "ü"])
+def test_an_unknown_id_is_not_found(broker: Broker, id: str) -> None:
+    broker.send("q", "x")
+    with pytest.raises(MessageNotFound) as error:
+        broker.get(id)
+    assert error.value.code == "message_not_found"
+
+
+def test_the_seq_of_a_message_under_another_time_is_not_its_id(broker: Broker) -> None:
+    id = broker.send("q", "x")
+    other_time = f"{int(id[:8], 16) ^ 1:08x}{id[8:]}"
+    assert_gone(broker, other_time)
+    with pytest.raises(MessageNotFound):
+        broker.delete(other_time)
+    assert state_of(broker, id) == "ready"

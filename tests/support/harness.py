@@ -1,0 +1,86 @@
+"""A database with a broker on it and a clock that only the test moves. A new backend is one more entry in BACKENDS."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import rowq
+from rowq import Broker, ManualClock
+from tests.support.blocking import BlockingBroker, LoopThread
+
+Opener = Callable[..., Broker]
+
+
+class Harness:
+    """What a contract test may touch: `broker`, `clock`, and the ways to open the same database again."""
+
+    def __init__(self, folder: Path, opener: Opener) -> None:
+        self.folder = folder
+        self.clock = ManualClock()
+        self._opener = opener
+        self._open: list[Broker] = []
+        self.broker = self.open()
+
+    def needs(self, verb: str) -> Broker:
+        """The broker, if it has that verb; test_verbs.py says which may lack one."""
+        if not hasattr(self.broker, verb):
+            pytest.skip(f"this broker does not {verb}")
+        return self.broker
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.folder / 'jobs.db'}"
+
+    def open(self, **options: Any) -> Broker:
+        """One more broker on the same database, closed with the harness."""
+        broker = self._opener(self.url, clock=self.clock, upkeep=False, **options)
+        self._open.append(broker)
+        return broker
+
+    def reopen(self, **options: Any) -> Broker:
+        """Close every broker, as a process that ends, and open the database anew."""
+        self.close()
+        self.broker = self.open(**options)
+        return self.broker
+
+    def elsewhere(self) -> Harness:
+        """A database of its own beside this one, opened the same way."""
+        folder = self.folder / "elsewhere"
+        folder.mkdir()
+        return Harness(folder, self._opener)
+
+    def connection(self) -> sqlite3.Connection:
+        """The application's own connection to the database that the queue lives in."""
+        connection = sqlite3.connect(self.folder / "jobs.db", timeout=10, check_same_thread=False)
+        connection.execute("CREATE TABLE IF NOT EXISTS orders (name TEXT)")
+        connection.commit()
+        return connection
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+
+def _blocking(loop: LoopThread) -> Opener:
+    return lambda url, **options: cast(Broker, BlockingBroker(loop, url, **options))
+
+
+BACKENDS: dict[str, Callable[[LoopThread], Opener]] = {
+    "sqlite-sync": lambda loop: rowq.connect,
+    "sqlite-async": _blocking,
+}
+
+
+@contextmanager
+def harness_for(backend: str, folder: Path, loop: LoopThread) -> Iterator[Harness]:
+    harness = Harness(folder, BACKENDS[backend](loop))
+    try:
+        yield harness
+    finally:
+        harness.close()
