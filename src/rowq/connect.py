@@ -11,6 +11,7 @@ from rowq.clock import Clock, SystemClock
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.queue import Settings
+from rowq.model.text import check_text, mend_text
 from rowq.store import migrations
 from rowq.store.dialect import Dialect
 from rowq.store.sqlite import Sqlite
@@ -71,7 +72,7 @@ def _engine(
     migrate: bool,
 ) -> Engine:
     clock = clock or SystemClock()
-    dialect = _dialect(url, timeout)
+    dialect = _dialect(url, timeout, must_exist=not migrate)
     try:
         if migrate:
             migrations.migrate(dialect, clock.now())
@@ -80,20 +81,24 @@ def _engine(
     except BaseException:
         dialect.close()
         raise
-    return Engine(dialect, clock, defaults or Settings(), actor=actor, timeout=dialect.timeout, upkeep=upkeep)
+    return Engine(
+        dialect, clock, defaults or Settings(), actor=None if actor is None else mend_text(actor), timeout=dialect.timeout, upkeep=upkeep
+    )
 
 
-def _dialect(url: str, timeout: float | None) -> Dialect:
+def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Dialect:
     if not isinstance(url, str):
         raise InvalidArgument(f"a database URL is needed, such as sqlite:///jobs.db, not {type(url).__name__}")
     parts = urlsplit(url)
     if parts.scheme != "sqlite" or parts.netloc or not parts.path.startswith("/"):
-        raise InvalidArgument(f"{url!r} is no database URL that rowq knows: use sqlite:///jobs.db, or sqlite:////absolute/path/jobs.db")
+        raise InvalidArgument(
+            f"rowq knows no database behind {parts.scheme}://…: use sqlite:///jobs.db, or sqlite:////absolute/path/jobs.db"
+        )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     chosen: dict[str, Any] = {"durability": _durability(options.pop("durability", "send")), "timeout": _timeout(options, timeout)}
     if options:
         raise InvalidArgument(f"unknown URL parameter {next(iter(options))!r}: sqlite URLs take durability and timeout")
-    return Sqlite(unquote(parts.path[1:]), **chosen)
+    return Sqlite(check_text(unquote(parts.path[1:]), "the path"), must_exist=must_exist, **chosen)
 
 
 def _durability(value: str) -> str:

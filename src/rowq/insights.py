@@ -13,6 +13,7 @@ from rowq.ids import origin_of
 from rowq.model.draft import to_kv_key
 from rowq.model.message import Event, KvEntry, Message, State, Stats
 from rowq.model.queue import Settings, check_name, resolve, split_name
+from rowq.model.text import check_text
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.finding import is_named, not_found, seq_of
 from rowq.store.policies import read_settings
@@ -46,8 +47,8 @@ class Insights:
         if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
             raise InvalidArgument(f"limit must be between 1 and {MAX_PAGE}, not {limit!r}")
         for what, value in {"key": key, "group": group, "text": text, "after": after}.items():
-            if value is not None and not isinstance(value, str):
-                raise InvalidArgument(f"{what} must be text, not {type(value).__name__}")
+            if value is not None:
+                check_text(value, what)
         a, b = _BEGINNING.get(place, _FIRST) if after is None else read_cursor(place, after)
         values = {"queue": name, "message_key": key, "group_key": group, "text": text, "a": a, "b": b, "limit": limit}
         with self._dialect.reading() as session:

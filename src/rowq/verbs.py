@@ -17,6 +17,7 @@ from rowq.model.duration import optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions, SettingsOptions, State, Where
 from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
+from rowq.model.text import check_text, mend_text
 from rowq.steps import Enter, Read, Sleep, Steps, Wait
 from rowq.store import operating
 from rowq.store.calls import Act, Receive, Send, Settle
@@ -238,10 +239,14 @@ def _check_where(where: object) -> None:
     if where is not None and not isinstance(where, Where):
         raise InvalidArgument(f"where must be rowq.Where(…), not {type(where).__name__}")
     if isinstance(where, Where):
+        fields = msgspec.structs.asdict(where)
         try:
-            msgspec.convert(msgspec.structs.asdict(where), Where)
+            msgspec.convert(fields, Where)
         except msgspec.ValidationError as error:
             raise InvalidArgument(f"where is not possible: {error}") from None
+        for name, value in fields.items():
+            if isinstance(value, str):
+                check_text(value, name)
 
 
 def _receive_max(value: object) -> int:
@@ -261,7 +266,7 @@ def _note(text: object, what: str) -> str | None:
         return None
     if not isinstance(text, str):
         raise InvalidArgument(f"{what} must be text, not {type(text).__name__}")
-    clean = text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    clean = mend_text(text)
     return clean if len(clean) <= MAX_NOTE else clean[: MAX_NOTE - 1] + "…"
 
 

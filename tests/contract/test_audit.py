@@ -93,7 +93,7 @@ def expired(broker: Broker, clock: ManualClock) -> str:
     return id
 
 
-@life("enqueued", "dead")
+@life("enqueued", "expired", "dead")
 def died_waiting(broker: Broker, clock: ManualClock) -> str:
     id = broker.send("q", "x", ttl=1)
     clock.advance(2)
@@ -154,6 +154,10 @@ def test_every_turn_of_a_life_is_told(broker: Broker, clock: ManualClock, name: 
 def test_the_reason_of_a_death_is_told(broker: Broker, clock: ManualClock) -> None:
     expired = died_waiting(broker, clock)
     assert "message_expired" in (broker.audit(expired)[-1].detail or "")
+    used = broker.send("q", "x", max_attempts=1)
+    broker.nack(take(broker), reason="the printer is on fire")
+    detail = broker.audit(used)[-1].detail or ""
+    assert "max_attempts_reached" in detail and "the printer is on fire" in detail
 
 
 @pytest.mark.parametrize("verb", ["nack", "reject"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 
 import pytest
 
 from rowq import Broker, IdTaken, ManualClock, MessageNotFound
-from tests.support.life import assert_gone, drain, ids, state_of, take
+from tests.support.life import assert_gone, drain, ids, pass_time, state_of, take
 
 
 def test_an_id_is_a_uuid_of_version_7_with_the_time_of_sending(broker: Broker, clock: ManualClock) -> None:
@@ -76,6 +77,42 @@ def test_an_own_id_is_taken_while_history_keeps_its_message(broker: Broker) -> N
     with pytest.raises(IdTaken):
         broker.send("q", "second", id="mine")
     assert broker.get("mine").payload == "first"
+
+
+def test_an_own_id_is_taken_while_the_audit_tells_of_its_message(broker: Broker, clock: ManualClock) -> None:
+    broker.send("q", "first", id="mine")
+    drain(broker)
+    with pytest.raises(IdTaken):
+        broker.send("q", "second", id="mine")
+    pass_time(broker, clock, 32 * 86_400)
+    assert broker.send("q", "third", id="mine") == "mine"
+    assert broker.get("mine").payload == "third"
+
+
+ENDS: dict[str, Callable[[Broker], object]] = {
+    "ack": drain,
+    "delete": lambda broker: broker.delete("mine"),
+    "purge": lambda broker: broker.purge("q"),
+    "delete_queue": lambda broker: broker.delete_queue("q"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_an_own_id_is_free_when_nothing_tells_of_its_message(broker: Broker, end: Callable[[Broker], object]) -> None:
+    broker.configure("q", audit=False)
+    broker.send("q", "first", id="mine")
+    end(broker)
+    broker.send("p", "second", id="mine")
+    assert broker.get("mine").payload == "second"
+
+
+def test_an_own_id_is_free_when_retention_took_its_message(broker: Broker, clock: ManualClock) -> None:
+    broker.configure("q", audit=False, keep="body", retention=10)
+    broker.send("q", "first", id="mine")
+    drain(broker)
+    pass_time(broker, clock, 11)
+    broker.send("q", "second", id="mine")
+    assert drain(broker) == ["second"]
 
 
 def test_an_id_that_the_queue_has_given_cannot_be_brought(broker: Broker) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rowq import Broker, Delivery, ManualClock, State
-from tests.support.life import bury, depths, drain, history_of, ids, pass_time, state_of, take
+from tests.support.life import assert_gone, bury, depths, drain, history_of, ids, pass_time, state_of, take
 
 
 def leased_with_successor(broker: Broker) -> tuple[Delivery, str]:
@@ -104,6 +104,8 @@ def test_of_two_that_come_back_the_newer_waits_whichever_is_first(broker: Broker
         for delivery in (newer, older) if newer_first else (older, newer):
             broker.nack(delivery, delay=0)
         assert waiting(broker) == [newer.id]
+        assert history_of(broker, older.id)[-1] == "superseded"
+        assert_gone(broker, older.id)
         assert drain(broker) == ["new"]
 
 

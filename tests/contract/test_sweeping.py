@@ -39,6 +39,14 @@ def test_a_second_sweep_finds_nothing(broker: Broker, clock: ManualClock) -> Non
     assert broker.sweep() == Swept(due=0, lease_expired=0, expired=0, retired=0)
 
 
+def test_a_message_that_was_done_in_time_does_not_expire(broker: Broker, clock: ManualClock) -> None:
+    broker.send_many("q", [1, 2], ttl=10)
+    broker.delete(broker.send("q", 3, ttl=10))
+    drain(broker)
+    clock.advance(11)
+    assert broker.sweep().expired == 0
+
+
 def test_more_than_any_inner_batch_are_swept(broker: Broker, clock: ManualClock) -> None:
     broker.send_many("q", list(range(2_300)), delay=10)
     clock.advance(10)

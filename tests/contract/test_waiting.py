@@ -33,6 +33,12 @@ def test_a_wait_ends_in_time(broker: Broker) -> None:
     assert time.monotonic() - began >= 0.29
 
 
+def test_a_wait_costs_next_to_nothing(broker: Broker) -> None:
+    before = time.process_time()
+    assert waiter(broker, wait=1).result() == []
+    assert time.process_time() - before < 0.5
+
+
 def test_a_send_wakes_a_waiter(broker: Broker) -> None:
     waiting = waiter(broker)
     broker.send("q", "x")

@@ -14,6 +14,7 @@ from rowq.model.message import Draft, Payload, SendOptions
 from rowq.model.payload import encode
 from rowq.model.queue import DeliveryMode
 from rowq.model.retry import Backoff, Delays, Exponential, Linear
+from rowq.model.text import is_text
 
 MAX_HEADER_BYTES = 32 * 1024
 MAX_KV_KEYS = 1000
@@ -133,7 +134,7 @@ def _max_attempts(value: object) -> int:
 
 
 def _name(value: object, what: str) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= MAX_NAME or not _is_text(value):
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_NAME or not is_text(value):
         raise InvalidArgument(f"{what} must be text of 1 to {MAX_NAME} characters, not {value!r}")
     return value
 
@@ -147,7 +148,7 @@ def _own_id(value: object) -> str:
 def _headers(headers: object) -> bytes:
     if not isinstance(headers, Mapping) or not all(isinstance(k, str) and isinstance(v, str) for k, v in headers.items()):
         raise InvalidArgument("headers must map text to text")
-    if not all(_is_text(k) and _is_text(v) for k, v in headers.items()):
+    if not all(is_text(k) and is_text(v) for k, v in headers.items()):
         raise InvalidArgument("headers must be text that UTF-8 can write")
     data = msgspec.json.encode(dict(headers))
     if len(data) > MAX_HEADER_BYTES:
@@ -163,10 +164,5 @@ def _kv_keys(keys: object) -> bytes:
 
 def _is_kv_part(part: object) -> bool:
     if isinstance(part, str):
-        return 1 <= len(part) <= 1024 and _is_text(part)
+        return 1 <= len(part) <= 1024 and is_text(part)
     return type(part) is int and abs(part) < 1 << 53
-
-
-def _is_text(value: str) -> bool:
-    """False for lone surrogates and NUL, which databases refuse or cut short."""
-    return "\0" not in value and not any(0xD800 <= ord(c) <= 0xDFFF for c in value) if not value.isascii() else "\0" not in value

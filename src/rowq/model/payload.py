@@ -12,6 +12,7 @@ from rowq.errors import InvalidArgument
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+MAX_DEPTH = 200
 _SCALARS = frozenset({str, int, bool, type(None)})
 
 
@@ -25,10 +26,10 @@ def encode(payload: object) -> tuple[int, bytes]:
     if type(payload) is bytes:
         return 0, payload
     if type(payload) not in _SCALARS:
-        _check_json(payload)
+        _check(payload)
     try:
         return 1, _encode(payload)
-    except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+    except (ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
         raise InvalidArgument(f"this payload cannot be written as JSON: {error}") from None
 
 
@@ -36,26 +37,24 @@ def decode(format: int, data: bytes) -> Any:
     return _decode(data) if format else data
 
 
-def _check_json(value: object) -> None:
-    """The encoder would quietly turn NaN into null, bytes and dates into text, and numbers as keys into text."""
-    try:
-        _check(value)
-    except RecursionError:
-        raise InvalidArgument("this payload is nested too deeply, or contains itself") from None
+def _check(value: object, depth: int = 0) -> None:
+    """The encoder would quietly turn NaN into null, bytes and dates into text, and numbers as keys into text.
 
-
-def _check(value: object) -> None:
+    What is nested deeper than any reader's stack could not be received by anybody.
+    """
     kind = type(value)
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(f"this payload is nested more than {MAX_DEPTH} levels deep, or contains itself")
     if kind is dict:
         for key, item in value.items():  # type: ignore[attr-defined]  # kind is dict
             if type(key) is not str:
                 raise InvalidArgument(f"a JSON object has text as keys, not {type(key).__name__}: {key!r}")
             if type(item) not in _SCALARS:
-                _check(item)
+                _check(item, depth + 1)
     elif kind is list or kind is tuple:
         for item in value:  # type: ignore[attr-defined]  # kind is list or tuple
             if type(item) not in _SCALARS:
-                _check(item)
+                _check(item, depth + 1)
     elif kind is float:
         if not isfinite(value):  # type: ignore[arg-type]  # kind is float
             raise InvalidArgument(f"JSON has no {value!r}: send None or a text instead")

@@ -98,8 +98,10 @@ def change(settings: Settings, **changes: Any) -> Settings:
         raise InvalidArgument(f"unknown setting {unknown[0]!r}; settings are: {', '.join(Settings.__struct_fields__)}")
     merged = {**msgspec.structs.asdict(settings), **changes}
     try:
-        return msgspec.convert({name: _plain(value) for name, value in merged.items() if value is not None}, Settings)
-    except msgspec.ValidationError as error:
+        changed = msgspec.convert({name: _plain(value) for name, value in merged.items() if value is not None}, Settings)
+        msgspec.json.encode(changed)  # a schema may hold what JSON cannot write
+        return changed
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise InvalidArgument(f"this setting is not possible: {error}") from None
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from rowq.errors import InvalidArgument, MessageNotFound
+from rowq.errors import MessageNotFound
 from rowq.ids import message_id, origin_of
+from rowq.model.text import check_text
 from rowq.store.dialect import Session
 
 
 def check_id(id: object) -> str:
-    if not isinstance(id, str):
-        raise InvalidArgument(f"an id is text, not {type(id).__name__}")
-    return id
+    return check_text(id, "an id")
 
 
 def seq_of(session: Session, id: str) -> int:

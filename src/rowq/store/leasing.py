@@ -19,7 +19,7 @@ from rowq.store.held import hold
 from rowq.store.moving import expire
 from rowq.store.work import Work
 
-_SOME_MORE = 10
+_SOME_MORE = 100
 
 
 def lease(work: Work, queue: str, calls: list[Receive], *, look_at_times: bool) -> None:

@@ -79,8 +79,9 @@ class Sqlite(Dialect):
     name = "sqlite"
     settings_max_age_ms = 100
 
-    def __init__(self, path: str, *, durability: Durability = "send", timeout: float = 30.0) -> None:
-        self.path = _checked(path)
+    def __init__(self, path: str, *, durability: Durability = "send", timeout: float = 30.0, must_exist: bool = False) -> None:
+        """`must_exist`: looks at what is there, and neither makes a file nor changes one that may be somebody else's."""
+        self.path = _checked(path, must_exist)
         self.timeout = timeout
         self._durability = durability
         self._queries = _SqliteQueries()
@@ -88,7 +89,7 @@ class Sqlite(Dialect):
         self._idle_readers: list[sqlite3.Connection] = []
         self._writer = self._open(_BUSY_SLICE)
         try:
-            self._prepare_file()
+            self._prepare(must_exist)
         except BaseException:
             self._writer.close()
             raise
@@ -111,10 +112,7 @@ class Sqlite(Dialect):
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        try:
-            connection = self._idle_readers.pop() if self._idle_readers else self._open_reader()
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
+        connection = self._take_reader()
         try:
             connection.execute("BEGIN")
             yield SqliteSession(connection, self._queries)
@@ -171,8 +169,7 @@ class Sqlite(Dialect):
         return 0
 
     def examine(self) -> list[Finding]:
-        with self.reading():
-            connection = self._open_reader()
+        connection = self._open_reader()
         try:
             return examine(connection, self.path, self._durability)
         except sqlite3.Error as error:
@@ -191,24 +188,32 @@ class Sqlite(Dialect):
     def _open(self, busy_timeout: float) -> sqlite3.Connection:
         try:
             connection = sqlite3.connect(self.path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA temp_store = MEMORY")
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
-        connection.execute("PRAGMA temp_store = MEMORY")
         return connection
+
+    def _take_reader(self) -> sqlite3.Connection:
+        try:
+            return self._idle_readers.pop()
+        except IndexError:
+            return self._open_reader()
 
     def _open_reader(self) -> sqlite3.Connection:
         connection = self._open(self.timeout)
         connection.execute("PRAGMA query_only = ON")
         return connection
 
-    def _prepare_file(self) -> None:
+    def _prepare(self, must_exist: bool) -> None:
         try:
-            self._insist("PRAGMA journal_mode = WAL")
+            if not must_exist:
+                self._insist("PRAGMA journal_mode = WAL")
             self._insist("PRAGMA optimize = 0x10002")
             self._insist(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+            mode = self._writer.execute("PRAGMA journal_mode").fetchone()[0]
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
-        if self._writer.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        if mode != "wal" and not must_exist:
             raise StoreUnavailable(f"{self.path} cannot use a write-ahead log here: put it on a local disk, not on a network share")
 
     def _set_synchronous(self, durable: bool) -> None:
@@ -262,7 +267,7 @@ class Sqlite(Dialect):
             )
 
 
-def _checked(path: str) -> str:
+def _checked(path: str, must_exist: bool) -> str:
     if not path or path == ":memory:":
         raise InvalidArgument("rowq keeps its messages in a file: give a path, such as sqlite:///jobs.db")
     absolute = Path(path).absolute()
@@ -270,4 +275,6 @@ def _checked(path: str) -> str:
         raise StoreUnavailable(f"{absolute} is a folder: name a file in it")
     if not absolute.parent.is_dir():
         raise StoreUnavailable(f"the folder {absolute.parent} does not exist: create it first")
+    if must_exist and not absolute.exists():
+        raise StoreUnavailable(f"there is no database at {absolute}: is the path right? The first send makes one, or `rowq migrate`")
     return str(absolute)

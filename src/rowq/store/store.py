@@ -39,8 +39,10 @@ class Store:
         try:
             batch = _Batch(calls)
             self._perform_together(batch, durable=batch.is_worth_a_sync)
-        except Exception as error:
+        except BaseException as error:
             self._policies.forget()  # what was remembered may have been rolled back
+            if not isinstance(error, Exception):
+                raise
             if len(calls) > 1 and _may_be_the_fault_of_one(error):
                 for call in calls:
                     self.perform([call])

@@ -1,0 +1,24 @@
+"""Text that every database can keep: no NUL, which some cut short, and no lone surrogates, which UTF-8 cannot write."""
+
+from __future__ import annotations
+
+from rowq.errors import InvalidArgument
+
+
+def is_text(value: object) -> bool:
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def check_text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{what} must be text, not {type(value).__name__}")
+    if not is_text(value):
+        raise InvalidArgument(f"{what} holds characters that cannot be stored (NUL, or half of a surrogate pair)")
+    return value
+
+
+def mend_text(value: str) -> str:
+    """The same with what cannot be stored replaced: for reasons and names that must not get in the way."""
+    return value if is_text(value) else value.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
