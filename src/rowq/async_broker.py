@@ -25,7 +25,7 @@ from rowq.model.message import (
     Stats,
     Where,
 )
-from rowq.model.queue import DeliveryMode, Settings
+from rowq.model.queue import DeliveryMode, Policy, Settings
 from rowq.steps import Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
@@ -124,6 +124,10 @@ class AsyncBroker:
     async def audit(self, id: str) -> list[Event]:
         return await self._drive(self._engine().verbs.look(self._engine().insights.audit, id))
 
+    async def actions(self, queue: str | None = None, *, limit: int = 100) -> list[Event]:
+        """What operators did to queues (configured, paused, purged …), the newest first."""
+        return await self._drive(self._engine().verbs.look(self._engine().insights.actions, queue, limit))
+
     async def keys(self, prefix: KvKey = ()) -> list[KvEntry]:
         return await self._drive(self._engine().verbs.look(self._engine().insights.keys, prefix))
 
@@ -132,6 +136,10 @@ class AsyncBroker:
 
     async def settings(self, queue: str) -> Settings:
         return await self._drive(self._engine().verbs.look(self._engine().insights.settings, queue))
+
+    async def policy(self, queue: str) -> Policy:
+        """What holds for a queue: its settings, and the defaults where nothing is set."""
+        return await self._drive(self._engine().verbs.look(self._engine().insights.policy, queue))
 
     async def configure(self, queue: str, **settings: Unpack[SettingsOptions]) -> Settings:
         return await self._drive(self._engine().verbs.configure(queue, dict(settings)))

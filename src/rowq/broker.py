@@ -23,7 +23,7 @@ from rowq.model.message import (
     Stats,
     Where,
 )
-from rowq.model.queue import DeliveryMode, Settings
+from rowq.model.queue import DeliveryMode, Policy, Settings
 from rowq.steps import Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
@@ -138,6 +138,10 @@ class Broker:
         """What happened to a message, from the first event to the last."""
         return self._drive(self._verbs.look(self._engine.insights.audit, id))
 
+    def actions(self, queue: str | None = None, *, limit: int = 100) -> list[Event]:
+        """What operators did to queues (configured, paused, purged …), the newest first."""
+        return self._drive(self._verbs.look(self._engine.insights.actions, queue, limit))
+
     def keys(self, prefix: KvKey = ()) -> list[KvEntry]:
         """Payloads of undelivered messages, under the keys that their senders chose."""
         return self._drive(self._verbs.look(self._engine.insights.keys, prefix))
@@ -149,6 +153,10 @@ class Broker:
     def settings(self, queue: str) -> Settings:
         """What was set on a queue; what is None there follows the defaults."""
         return self._drive(self._verbs.look(self._engine.insights.settings, queue))
+
+    def policy(self, queue: str) -> Policy:
+        """What holds for a queue: its settings, and the defaults where nothing is set."""
+        return self._drive(self._verbs.look(self._engine.insights.policy, queue))
 
     def configure(self, queue: str, **settings: Unpack[SettingsOptions]) -> Settings:
         """Changes settings of a queue; None goes back to the default. Returns all that is set."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from rowq.async_broker import AsyncBroker
@@ -20,37 +20,35 @@ DEFAULT_TIMEOUT = 30.0
 _DURABILITIES = ("send", "full", "normal")
 
 
-def connect(
-    url: str,
-    *,
-    clock: Clock | None = None,
-    upkeep: bool = True,
-    actor: str | None = None,
-    defaults: Settings | None = None,
-    timeout: float | None = None,
-    migrate: bool = True,
-) -> Broker:
+class ConnectOptions(TypedDict, total=False):
+    """What may be said of a connection beside its URL."""
+
+    clock: Clock | None
+    """For tests: `rowq.ManualClock()`."""
+    upkeep: bool
+    """False leaves sweeping to others."""
+    actor: str | None
+    """Who acts; written into the audit."""
+    defaults: Settings | None
+    """What holds for queues that say nothing else."""
+    timeout: float | None
+    """How many seconds a call waits for a busy database; also a URL parameter."""
+    migrate: bool
+    """False raises SchemaMismatch instead of making or changing tables."""
+
+
+def connect(url: str, **options: Unpack[ConnectOptions]) -> Broker:
     """Opens the queue in a database.
 
     `sqlite:///jobs.db` is a file in the current folder, `sqlite:////var/lib/jobs.db` an absolute path. URL parameters:
-    `durability` (send, full or normal) and `timeout` (seconds that a call waits for a busy database).
-    `actor` is written into the audit; `defaults` hold for queues that say nothing else; `upkeep=False` leaves sweeping to others.
+    `durability` (send, full or normal) and `timeout` (seconds).
     """
-    return Broker(_engine(url, clock, upkeep, actor, defaults, timeout, migrate))
+    return Broker(_engine(url, **options))
 
 
-def connect_async(
-    url: str,
-    *,
-    clock: Clock | None = None,
-    upkeep: bool = True,
-    actor: str | None = None,
-    defaults: Settings | None = None,
-    timeout: float | None = None,
-    migrate: bool = True,
-) -> AsyncBroker:
+def connect_async(url: str, **options: Unpack[ConnectOptions]) -> AsyncBroker:
     """The same verbs as coroutines: `async with rowq.connect_async(url) as broker`."""
-    return AsyncBroker(lambda: _engine(url, clock, upkeep, actor, defaults, timeout, migrate))
+    return AsyncBroker(lambda: _engine(url, **options))
 
 
 def migrate(url: str) -> tuple[int, int]:
@@ -64,12 +62,13 @@ def migrate(url: str) -> tuple[int, int]:
 
 def _engine(
     url: str,
-    clock: Clock | None,
-    upkeep: bool,
-    actor: str | None,
-    defaults: Settings | None,
-    timeout: float | None,
-    migrate: bool,
+    *,
+    clock: Clock | None = None,
+    upkeep: bool = True,
+    actor: str | None = None,
+    defaults: Settings | None = None,
+    timeout: float | None = None,
+    migrate: bool = True,
 ) -> Engine:
     clock = clock or SystemClock()
     dialect = _dialect(url, timeout, must_exist=not migrate)

@@ -12,7 +12,7 @@ from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.ids import origin_of
 from rowq.model.draft import to_kv_key
 from rowq.model.message import Event, KvEntry, Message, State, Stats
-from rowq.model.queue import Settings, check_name, resolve, split_name
+from rowq.model.queue import Policy, Settings, check_name, resolve, split_name
 from rowq.model.text import check_text
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.finding import is_named, not_found, seq_of
@@ -44,8 +44,7 @@ class Insights:
     ) -> list[Message]:
         name, is_dead = split_name(queue)
         place = State.DEAD if is_dead else to_state(state)
-        if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
-            raise InvalidArgument(f"limit must be between 1 and {MAX_PAGE}, not {limit!r}")
+        check_limit(limit)
         for what, value in {"key": key, "group": group, "text": text, "after": after}.items():
             if value is not None:
                 check_text(value, what)
@@ -83,6 +82,18 @@ class Insights:
             raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
         return read_settings(row[1])
 
+    def policy(self, queue: str) -> Policy:
+        """What holds for a queue, whether or not anybody has used it: its settings over the defaults."""
+        with self._dialect.reading() as session:
+            row = session.row("read_settings", queues=[check_name(queue)])
+        return resolve(read_settings(row[1]) if row else Settings(), self._defaults)
+
+    def actions(self, queue: str | None, limit: int) -> list[Event]:
+        """What operators did to queues, the newest first."""
+        name = None if queue is None else check_name(queue)
+        with self._dialect.reading() as session:
+            return [to_event(row, None) for row in session.rows("read_actions", queue=name, limit=check_limit(limit))]
+
     def audit(self, id: str) -> list[Event]:
         """Empty when nothing is recorded: the audit is over, or was switched off."""
         with self._dialect.reading() as session:
@@ -109,6 +120,12 @@ class Insights:
     def _is_paused(self, row: Row | None) -> bool:
         settings = read_settings(row[1]) if row else Settings()
         return resolve(settings, self._defaults).paused
+
+
+def check_limit(limit: object) -> int:
+    if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
+        raise InvalidArgument(f"limit must be between 1 and {MAX_PAGE}, not {limit!r}")
+    return limit
 
 
 def to_state(state: str) -> State:

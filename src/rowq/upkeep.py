@@ -80,7 +80,6 @@ class Upkeep:
                 durable=False,
             )
             retired += gone
-        yield Act(sweeping.retire_own_ids, durable=False)
         return retired
 
     def start(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
@@ -118,14 +117,17 @@ class Upkeep:
 
     def _find_retirable(self) -> list[tuple[Callable[[Work, str, int], int], str]]:
         now = self._clock.now()
-        found: list[tuple[Callable[[Work, str, int], int], str]] = []
         with self._dialect.reading() as session:
-            for queue, policy in self._policies(session):
-                if policy.dlq_ttl_ms and session.rows("list_old_dead", queue=queue, cutoff=now - policy.dlq_ttl_ms, limit=1):
-                    found.append((sweeping.retire_dead, queue))
-                if policy.retention_ms and session.rows("list_old_history", queue=queue, cutoff=now - policy.retention_ms, limit=1):
-                    found.append((sweeping.retire_history, queue))
-        return found
+            return [
+                (retire, queue)
+                for queue, policy in self._policies(session)
+                for query, age, retire in (
+                    ("list_old_dead", policy.dlq_ttl_ms, sweeping.retire_dead),
+                    ("list_old_history", policy.retention_ms, sweeping.retire_history),
+                    ("list_gone_own_ids", policy.audit_retention_ms, sweeping.retire_own_ids),
+                )
+                if age and session.rows(query, queue=queue, cutoff=now - age, limit=1)
+            ]
 
     def _shortest_audit_retention(self) -> int:
         """0 when nothing can be old enough."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import pytest
 
-from rowq import Broker, ManualClock, MessageNotFound
+from rowq import Broker, ManualClock
 from tests.support.harness import Harness
 from tests.support.life import bury, history_of, take
 
@@ -186,50 +185,18 @@ def test_two_actors_are_told_apart(harness: Harness) -> None:
     assert [event.actor for event in harness.broker.audit(id)] == ["ada", "bob"]
 
 
-def test_an_audit_that_is_off_tells_nothing(broker: Broker) -> None:
-    broker.configure("q", audit=False)
+def test_a_consumer_is_who_a_message_was_delivered_to(harness: Harness) -> None:
+    broker = harness.reopen(actor="ada")
     id = broker.send("q", "x")
-    broker.nack(take(broker))
-    assert broker.audit(id) == []
+    take(broker, consumer="worker-1")
+    assert [event.actor for event in broker.audit(id)] == ["ada", "worker-1"]
 
 
-def test_an_audit_is_switched_at_any_time(broker: Broker) -> None:
+def test_a_delivery_to_nobody_in_particular_is_the_actors(harness: Harness) -> None:
+    broker = harness.reopen(actor="ada")
     id = broker.send("q", "x")
-    broker.configure("q", audit=False)
-    broker.nack(take(broker), delay=0)
-    broker.configure("q", audit=True)
-    broker.ack(take(broker))
-    assert history_of(broker, id) == ["enqueued", "delivered", "acked"]
-
-
-def test_an_audit_is_kept_for_31_days(broker: Broker, clock: ManualClock) -> None:
-    id = broker.send("q", "x")
-    broker.ack(take(broker))
-    clock.advance(31 * 86_400 - 1)
-    broker.sweep()
-    assert len(broker.audit(id)) == 3
-    clock.advance(2)
-    broker.sweep()
-    with suppress(MessageNotFound):
-        assert broker.audit(id) == []
-
-
-def test_a_queue_says_how_long_its_audit_is_kept(broker: Broker, clock: ManualClock) -> None:
-    broker.configure("q", audit_retention=100)
-    id = broker.send("q", "x")
-    clock.advance(60)
-    broker.ack(take(broker))
-    clock.advance(60)
-    broker.sweep()
-    assert history_of(broker, id) == ["delivered", "acked"]
-
-
-def test_an_audit_retention_of_zero_is_for_ever(broker: Broker, clock: ManualClock) -> None:
-    broker.configure("q", audit_retention=0)
-    id = broker.send("q", "x")
-    clock.advance(3_650 * 86_400)
-    broker.sweep()
-    assert history_of(broker, id) == ["enqueued"]
+    take(broker)
+    assert [event.actor for event in broker.audit(id)] == ["ada", "ada"]
 
 
 def test_looking_is_not_told(broker: Broker) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rowq import Broker, ManualClock, State
-from tests.support.life import assert_gone, depths, ids, is_silent, take
+from tests.support.life import assert_gone, depths, ids, is_silent, pass_time, take
 
 
 def test_nothing_expires_by_default(broker: Broker, clock: ManualClock) -> None:
@@ -173,6 +173,17 @@ def test_a_replacement_renews_the_ttl_only_where_the_queue_says_so(broker: Broke
     clock.advance(5)
     assert broker.send("q", "new", key="k") == id
     assert broker.get(id).expires_at == start + (15_000 if refresh else 10_000)
+
+
+def test_a_renewed_ttl_is_the_one_that_holds(broker: Broker, clock: ManualClock) -> None:
+    broker.configure("q", ttl=10, refresh_ttl=True)
+    broker.send("q", "old", key="k")
+    clock.advance(5)
+    broker.send("q", "new", key="k")
+    pass_time(broker, clock, 6)
+    assert depths(broker) == {"ready": 1}
+    pass_time(broker, clock, 5)
+    assert depths(broker) == {"dead": 1}
 
 
 def test_many_expire_together(broker: Broker, clock: ManualClock) -> None:

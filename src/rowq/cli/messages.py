@@ -18,6 +18,7 @@ from rowq.cli.output import Column
 from rowq.cli.parameter import After, Group, Id, Key, Limit, Queue, Yes, duration_option
 from rowq.cli.receipts import check_outcomes
 from rowq.cli.text import ago, counted, moment, span, whole
+from rowq.model.queue import DeliveryMode
 
 
 def send(
@@ -38,6 +39,10 @@ def send(
         str | None, typer.Option("--backoff", metavar="BACKOFF", help="Before each retry: 1s,5s,30s or exponential:1s,cap=1h or linear:5s.")
     ] = None,
     header: Annotated[list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="A header; may be repeated.")] = None,
+    undelivered: Annotated[
+        list[str] | None,
+        typer.Option("--key-if-undelivered", metavar="A/B", help="Keep the payload under this key if it dies; repeatable."),
+    ] = None,
     id: Annotated[str | None, typer.Option("--id", help="An id of your own; sent twice, it is refused.")] = None,
 ) -> None:
     """Send a message and print its id.
@@ -60,6 +65,7 @@ def send(
             max_attempts=max_attempts,
             backoff=None if backoff is None else value.backoff(backoff),
             headers=value.headers(header),
+            keys_if_undelivered=[path.split("/") for path in undelivered or []],
             id=id,
         )
     session.output.answer(sent, id=sent)
@@ -72,6 +78,7 @@ def receive(
     wait: Annotated[float | None, duration_option("--wait", "Wait so long for the first.")] = None,
     lease: Annotated[float | None, duration_option("--lease", "How long they are ours; else as the queue is configured.")] = None,
     consumer: Annotated[str | None, typer.Option("--consumer", help="A name, kept with the lease.")] = None,
+    at_most_once: Annotated[bool, typer.Option("--at-most-once", help="If this consumer dies, they do not come again.")] = False,
     ack: Annotated[bool, typer.Option("--ack", help="Ack them once they are printed.")] = False,
 ) -> None:
     """Take messages under a lease and print them with their receipts.
@@ -80,7 +87,8 @@ def receive(
     With --ack, what could not be printed is not acked: its lease runs out, and it comes again.
     """
     with session.connect(create=True, upkeep=True) as broker:
-        deliveries = broker.receive(queue, max=max, wait=wait or 0, lease=lease, consumer=consumer)
+        mode: DeliveryMode | None = "at_most_once" if at_most_once else None
+        deliveries = broker.receive(queue, max=max, wait=wait or 0, lease=lease, consumer=consumer, delivery=mode)
         for delivery in deliveries:
             _show_delivery(session, delivery)
         # Only what has left this process may be acked: a closed pipe must not lose a message.
@@ -117,18 +125,28 @@ def get(session: Session, id: Id) -> None:
         show_details(session.output, message)
 
 
-def audit(session: Session, id: Id) -> None:
-    """Tell what happened to a message, oldest first."""
+def audit(
+    session: Session,
+    id: Annotated[str | None, typer.Argument(metavar="ID", help="The id of a message.", show_default=False)] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only what operators did to this queue.")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many actions of operators.")] = 100,
+) -> None:
+    """Tell what happened to a message, oldest first; without ID what operators did, newest first."""
+    if id is not None and queue is not None:
+        raise rowq.InvalidArgument("give the id of a message, or --queue for what operators did to one")
     with session.connect() as broker:
-        events = broker.audit(id)
+        events = broker.actions(queue, limit=limit) if id is None else broker.audit(id)
+    if not events and id is None:
+        raise Failure("nobody has configured, paused or purged anything yet", code="empty", exit_code=NOTHING)
     if not events:
         raise Failure(f"nothing is known of a message {id}", code="message_not_found", exit_code=NOTHING)
     if session.output.json:
         session.output.document([fields(event) for event in events])
         return
-    columns = (Column("at"), Column("event"), Column("attempt", right=True), Column("by"), Column("detail", flexible=True))
+    what = Column("queue", style="cyan") if id is None else Column("attempt", right=True)
+    columns = (Column("at"), Column("event"), what, Column("by"), Column("detail", flexible=True))
     now = rowq.SystemClock().now()
-    rows = ((moment(e.at, now), e.event, str(e.attempt or ""), e.actor or "", e.detail or "") for e in events)
+    rows = ((moment(e.at, now), e.event, e.queue if id is None else str(e.attempt or ""), e.actor or "", e.detail or "") for e in events)
     session.output.table(columns, rows)
 
 

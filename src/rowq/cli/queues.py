@@ -45,7 +45,8 @@ def configure(
     changes = read_pairs(pairs or [])
     with session.connect(create=bool(changes)) as broker:
         settings = broker.configure(queue, **changes) if changes else broker.settings(queue)
-    show_settings(session.output, queue, settings)
+        policy = broker.policy(queue)
+    show_settings(session.output, queue, settings, policy)
 
 
 def pause(session: Session, queue: Queue) -> None:

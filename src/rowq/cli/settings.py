@@ -34,13 +34,14 @@ def read_pairs(pairs: list[str]) -> SettingsOptions:
     return cast("SettingsOptions", options)
 
 
-def show_settings(output: Output, queue: str, settings: rowq.Settings) -> None:
-    """Every setting, its value and where the value comes from."""
+def show_settings(output: Output, queue: str, settings: rowq.Settings, policy: rowq.Policy) -> None:
+    """Every setting, the value that holds and where it comes from; a backoff list also says how many attempts there are."""
     defaults = rowq.Policy()
     shown = {}
     for name in settings.__struct_fields__:
-        own = getattr(settings, name)
-        shown[name] = {"value": getattr(defaults, name) if own is None else own, "origin": "default" if own is None else "queue"}
+        holds = getattr(policy, name)
+        is_own = getattr(settings, name) is not None or holds != getattr(defaults, name)
+        shown[name] = {"value": holds, "origin": "queue" if is_own else "default"}
     if output.json:
         output.document({"queue": queue, "settings": shown})
         return

@@ -85,7 +85,7 @@ def finish(work: Work, held: Held, finished: Finished) -> None:
         work.changes["delete_message"].append((held.seq,))
     if finished.keep == "none" and held.marks & HAS_OWN_ID:
         leave_own_id(work, held.queue, held.own_id or "")
-    if finished.outcome not in ("acked", "deleted", "purged"):
+    if finished.outcome != "acked":
         work.audit(held.queue, held.seq, finished.outcome, held.attempts, finished.error)
 
 

@@ -41,6 +41,7 @@ def delete_queue(work: Work, queue: str) -> bool:
     if not work.session.run("delete_queue", name=queue):
         raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
     work.session.run("delete_bucket", queue=queue)
+    work.session.run("delete_own_ids_of_queue", queue=queue)
     work.policies.changed(work.session)
     work.forget_policy(queue)
     work.audit(queue, None, "queue_deleted")
@@ -142,7 +143,6 @@ def forget(work: Work, key: str) -> bool:
 def _remove(work: Work, held: Held, event: str) -> None:
     take_out(work, held)
     finish(work, held, Finished(event, "none"))
-    work.audit(held.queue, held.seq, event)
 
 
 def _configuring_event(changes: dict[str, object]) -> str:

@@ -70,7 +70,7 @@ def to_message(row: Row, state: State) -> Message:
     )
 
 
-def to_event(row: Row, id: str) -> Event:
+def to_event(row: Row, id: str | None) -> Event:
     at, event, queue, _, attempt, actor, detail = row
     return Event(at=at, event=event, queue=queue, id=id, attempt=attempt, actor=actor, detail=detail)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rowq.model import lifecycle
 from rowq.model.lifecycle import Finished
 from rowq.model.message import State
-from rowq.model.queue import Policy
 from rowq.store import groups
 from rowq.store.held import Held, hold, hold_anywhere, hold_leased
 from rowq.store.moving import expire, finish, leave_own_id, move, policy_of_lease, return_position
@@ -105,10 +104,15 @@ def retire_audit(work: Work, after: int, shortest_ms: int, limit: int) -> tuple[
     return len(gone), old[-1][0] if old and len(old) == limit else None
 
 
-def retire_own_ids(work: Work) -> int:
+def retire_own_ids(work: Work, queue: str, limit: int) -> int:
     """Ids of messages that are gone, once the audit no longer tells their story."""
-    retention = work.policies.defaults.audit_retention_ms or Policy().audit_retention_ms
-    return work.session.run("delete_gone_own_ids", cutoff=work.now - retention)
+    retention = work.policy(queue).audit_retention_ms
+    if not retention:
+        return 0
+    rows = work.session.rows("list_gone_own_ids", queue=queue, cutoff=work.now - retention, limit=limit)
+    work.changes["delete_own_id"].extend(rows)
+    work.flush()
+    return len(rows)
 
 
 def _end(work: Work, held: Held) -> None:

@@ -1,173 +1,155 @@
--- Insights: the reading side. Runs on connections of its own and never holds up a writer.
+-- Insights: the reading side. Runs on connections of its own and never holds up a writer. In every query m is the message and
+-- p its place: the row of the state table that it is in.
 
 -- fragment: body
 m.seq, m.queue, m.sent_at, m.format, m.payload, m.headers, m.message_key, m.group_key, m.priority, m.ttl_ms,
     m.sent_at + m.deadline_ms, m.max_attempts, m.backoff, m.kv_keys, m.own_id
 
 -- fragment: ready_place
-r.attempts, r.error, r.expires_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+p.attempts, p.error, p.expires_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 
 -- fragment: scheduled_place
-s.attempts, s.error, s.expires_at, s.due, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+p.attempts, p.error, p.expires_at, p.due, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 
 -- fragment: blocked_place
-b.attempts, b.error, b.expires_at, b.due, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+p.attempts, p.error, p.expires_at, p.due, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 
 -- fragment: leased_place
-l.attempts, l.error, l.expires_at, NULL, l.lease_until, l.leased_at, l.consumer, l.reason, l.died_at, NULL, NULL
+p.attempts, p.error, p.expires_at, NULL, p.lease_until, p.leased_at, p.consumer, p.reason, p.died_at, NULL, NULL
 
 -- fragment: dead_place
-d.attempts, d.error, NULL, d.due, NULL, NULL, NULL, d.reason, d.died_at, NULL, NULL
+p.attempts, p.error, NULL, p.due, NULL, NULL, NULL, p.reason, p.died_at, NULL, NULL
 
 -- fragment: finished
-h.seq, h.queue, h.sent_at, m.format, m.payload, m.headers, h.message_key, h.group_key, h.priority, m.ttl_ms,
-    m.sent_at + m.deadline_ms, m.max_attempts, m.backoff, m.kv_keys, h.own_id,
-    h.attempts, h.error, NULL, NULL, NULL, h.leased_at, h.consumer, NULL, NULL, h.outcome, h.finished_at
+p.seq, p.queue, p.sent_at, m.format, m.payload, m.headers, p.message_key, p.group_key, p.priority, m.ttl_ms,
+    m.sent_at + m.deadline_ms, m.max_attempts, m.backoff, m.kv_keys, p.own_id,
+    p.attempts, p.error, NULL, NULL, NULL, p.leased_at, p.consumer, NULL, NULL, p.outcome, p.finished_at
 
 -- fragment: filters
 (:message_key IS NULL OR m.message_key = :message_key)
     AND (:group_key IS NULL OR m.group_key = :group_key)
+    AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(p.error, :text) > 0)
+
+-- fragment: finished_filters
+(:message_key IS NULL OR p.message_key = :message_key)
+    AND (:group_key IS NULL OR p.group_key = :group_key)
+    AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(p.error, :text) > 0)
 
 -- name: browse_ready
 -- Two arms instead of a row-value comparison, so that every database walks the index from the cursor on.
-SELECT * FROM (
-    SELECT {body}, {ready_place}, r.ranking AS a, r.position AS b
-    FROM rowq_ready r
-    JOIN rowq_messages m ON m.seq = r.seq
-    WHERE r.queue = :queue AND r.ranking = :a AND r.position > :b AND {filters}
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(r.error, :text) > 0)
-    UNION ALL
-    SELECT {body}, {ready_place}, r.ranking AS a, r.position AS b
-    FROM rowq_ready r
-    JOIN rowq_messages m ON m.seq = r.seq
-    WHERE r.queue = :queue AND r.ranking > :a AND {filters}
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(r.error, :text) > 0)
-    ORDER BY a, b
-    LIMIT :limit
-);
+SELECT {body}, {ready_place}, p.ranking AS a, p.position AS b
+FROM rowq_ready p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.ranking = :a AND p.position > :b AND {filters}
+UNION ALL
+SELECT {body}, {ready_place}, p.ranking AS a, p.position AS b
+FROM rowq_ready p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.ranking > :a AND {filters}
+ORDER BY a, b
+LIMIT :limit;
 
 -- name: browse_scheduled
-SELECT * FROM (
-    SELECT {body}, {scheduled_place}, s.due AS a, s.seq AS b
-    FROM rowq_scheduled s
-    JOIN rowq_messages m ON m.seq = s.seq
-    WHERE s.queue = :queue AND s.due = :a AND s.seq > :b AND {filters}
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(s.error, :text) > 0)
-    UNION ALL
-    SELECT {body}, {scheduled_place}, s.due AS a, s.seq AS b
-    FROM rowq_scheduled s
-    JOIN rowq_messages m ON m.seq = s.seq
-    WHERE s.queue = :queue AND s.due > :a AND {filters}
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(s.error, :text) > 0)
-    ORDER BY a, b
-    LIMIT :limit
-);
+SELECT {body}, {scheduled_place}, p.due AS a, p.seq AS b
+FROM rowq_scheduled p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.due = :a AND p.seq > :b AND {filters}
+UNION ALL
+SELECT {body}, {scheduled_place}, p.due AS a, p.seq AS b
+FROM rowq_scheduled p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.due > :a AND {filters}
+ORDER BY a, b
+LIMIT :limit;
 
 -- name: browse_leased
-SELECT * FROM (
-    SELECT {body}, {leased_place}, l.lease_until AS a, l.seq AS b
-    FROM rowq_leased l
-    JOIN rowq_messages m ON m.seq = l.seq
-    WHERE l.queue = :queue AND l.lease_until = :a AND l.seq > :b AND {filters}
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(l.error, :text) > 0)
-    UNION ALL
-    SELECT {body}, {leased_place}, l.lease_until AS a, l.seq AS b
-    FROM rowq_leased l
-    JOIN rowq_messages m ON m.seq = l.seq
-    WHERE l.queue = :queue AND l.lease_until > :a AND {filters}
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(l.error, :text) > 0)
-    ORDER BY a, b
-    LIMIT :limit
-);
+SELECT {body}, {leased_place}, p.lease_until AS a, p.seq AS b
+FROM rowq_leased p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.lease_until = :a AND p.seq > :b AND {filters}
+UNION ALL
+SELECT {body}, {leased_place}, p.lease_until AS a, p.seq AS b
+FROM rowq_leased p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.lease_until > :a AND {filters}
+ORDER BY a, b
+LIMIT :limit;
 
 -- name: browse_blocked
-SELECT * FROM (
-    SELECT {body}, {blocked_place}, b.group_key AS a, b.seq AS b
-    FROM rowq_blocked b
-    JOIN rowq_messages m ON m.seq = b.seq
-    WHERE b.queue = :queue AND b.group_key = :a AND b.seq > :b AND {filters}
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(b.error, :text) > 0)
-    UNION ALL
-    SELECT {body}, {blocked_place}, b.group_key AS a, b.seq AS b
-    FROM rowq_blocked b
-    JOIN rowq_messages m ON m.seq = b.seq
-    WHERE b.queue = :queue AND b.group_key > :a AND {filters}
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(b.error, :text) > 0)
-    ORDER BY a, b
-    LIMIT :limit
-);
+SELECT {body}, {blocked_place}, p.group_key AS a, p.seq AS b
+FROM rowq_blocked p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.group_key = :a AND p.seq > :b AND {filters}
+UNION ALL
+SELECT {body}, {blocked_place}, p.group_key AS a, p.seq AS b
+FROM rowq_blocked p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.group_key > :a AND {filters}
+ORDER BY a, b
+LIMIT :limit;
 
 -- name: browse_dead
-SELECT {body}, {dead_place}, d.seq AS a, d.seq AS b
-FROM rowq_dead d
-JOIN rowq_messages m ON m.seq = d.seq
-WHERE d.queue = :queue AND d.seq > :a AND {filters}
-    AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(d.error, :text) > 0)
+SELECT {body}, {dead_place}, p.seq AS a, p.seq AS b
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.seq > :a AND {filters}
 ORDER BY a
 LIMIT :limit;
 
 -- name: browse_finished
-SELECT * FROM (
-    SELECT {finished}, h.finished_at AS a, h.id AS b
-    FROM rowq_history h
-    LEFT JOIN rowq_messages m ON m.seq = h.seq
-    WHERE h.queue = :queue AND h.finished_at = :a AND h.id > :b
-        AND (:message_key IS NULL OR h.message_key = :message_key)
-        AND (:group_key IS NULL OR h.group_key = :group_key)
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(h.error, :text) > 0)
-    UNION ALL
-    SELECT {finished}, h.finished_at AS a, h.id AS b
-    FROM rowq_history h
-    LEFT JOIN rowq_messages m ON m.seq = h.seq
-    WHERE h.queue = :queue AND h.finished_at > :a
-        AND (:message_key IS NULL OR h.message_key = :message_key)
-        AND (:group_key IS NULL OR h.group_key = :group_key)
-        AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(h.error, :text) > 0)
-    ORDER BY a, b
-    LIMIT :limit
-);
+SELECT {finished}, p.finished_at AS a, p.id AS b
+FROM rowq_history p
+LEFT JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.finished_at = :a AND p.id > :b AND {finished_filters}
+UNION ALL
+SELECT {finished}, p.finished_at AS a, p.id AS b
+FROM rowq_history p
+LEFT JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.finished_at > :a AND {finished_filters}
+ORDER BY a, b
+LIMIT :limit;
 
 -- name: get_ready
 SELECT {body}, {ready_place}, 0, 0
 FROM rowq_messages m
-JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.position = m.seq AND r.seq = m.seq
+JOIN rowq_ready p ON p.queue = m.queue AND p.ranking = -m.priority AND p.position = m.seq AND p.seq = m.seq
 WHERE m.seq = :seq;
 
 -- name: get_ready_moved
 SELECT {body}, {ready_place}, 0, 0
 FROM rowq_messages m
-JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.seq = m.seq
+JOIN rowq_ready p ON p.queue = m.queue AND p.ranking = -m.priority AND p.seq = m.seq
 WHERE m.seq = :seq;
 
 -- name: get_scheduled
 SELECT {body}, {scheduled_place}, 0, 0
-FROM rowq_scheduled s
-JOIN rowq_messages m ON m.seq = s.seq
-WHERE s.seq = :seq;
+FROM rowq_scheduled p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.seq = :seq;
 
 -- name: get_leased
 SELECT {body}, {leased_place}, 0, 0
-FROM rowq_leased l
-JOIN rowq_messages m ON m.seq = l.seq
-WHERE l.seq = :seq;
+FROM rowq_leased p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.seq = :seq;
 
 -- name: get_blocked
 SELECT {body}, {blocked_place}, 0, 0
 FROM rowq_messages m
-JOIN rowq_blocked b ON b.queue = m.queue AND b.group_key = m.group_key AND b.seq = m.seq
+JOIN rowq_blocked p ON p.queue = m.queue AND p.group_key = m.group_key AND p.seq = m.seq
 WHERE m.seq = :seq;
 
 -- name: get_dead
 SELECT {body}, {dead_place}, 0, 0
 FROM rowq_messages m
-JOIN rowq_dead d ON d.queue = m.queue AND d.seq = m.seq
+JOIN rowq_dead p ON p.queue = m.queue AND p.seq = m.seq
 WHERE m.seq = :seq;
 
 -- name: get_finished
 SELECT {finished}, 0, 0
-FROM rowq_history h
-LEFT JOIN rowq_messages m ON m.seq = h.seq
-WHERE h.seq = :seq;
+FROM rowq_history p
+LEFT JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.seq = :seq;
 
 -- name: count_states
 SELECT
@@ -185,6 +167,15 @@ SELECT at, event, queue, seq, attempt, actor, detail
 FROM rowq_audit
 WHERE seq = :seq
 ORDER BY id;
+
+-- name: read_actions
+SELECT at, event, queue, seq, attempt, actor, detail
+FROM rowq_audit
+WHERE seq IS NULL
+    AND event <> ''
+    AND (:queue IS NULL OR queue = :queue)
+ORDER BY id DESC
+LIMIT :limit;
 
 -- name: read_kv
 -- The first bound is inclusive: a key is its own prefix.

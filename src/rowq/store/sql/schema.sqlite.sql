@@ -183,7 +183,7 @@ CREATE TABLE rowq_own_ids (
     gone_at INTEGER
 ) WITHOUT ROWID;
 
-CREATE INDEX rowq_own_ids_gone ON rowq_own_ids (gone_at);
+CREATE INDEX rowq_own_ids_gone ON rowq_own_ids (queue, gone_at);
 
 -- Payloads of undelivered messages under the keys that the sender chose (JSON lists of parts).
 CREATE TABLE rowq_kv (

@@ -38,3 +38,7 @@ WHERE name = :name;
 -- name: delete_bucket
 DELETE FROM rowq_buckets
 WHERE queue = :queue;
+
+-- name: delete_own_ids_of_queue
+DELETE FROM rowq_own_ids
+WHERE queue = :queue;

@@ -35,9 +35,11 @@ LIMIT :limit;
 DELETE FROM rowq_audit
 WHERE id = :id;
 
--- name: delete_gone_own_ids
-DELETE FROM rowq_own_ids
-WHERE gone_at <= :cutoff;
+-- name: list_gone_own_ids
+SELECT id FROM rowq_own_ids
+WHERE queue = :queue AND gone_at <= :cutoff
+ORDER BY gone_at
+LIMIT :limit;
 
 -- name: find_newest
 SELECT

@@ -1,0 +1,98 @@
+"""Runs the blocks of a page one after another: Python in this process, command lines in a shell that finds `rowq`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.docs.page import Block, Page
+
+PYTHON, CONSOLE, OUTPUT, SHELL, DRAWING = "python", "console", "text", "sh", ""
+KNOWN = {PYTHON, CONSOLE, OUTPUT, SHELL, DRAWING, "json"}
+_PROMPT = "$ "
+_EXPORT = re.compile(r"export (\w+)=(\S*)")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a block printed, what its page shows, and where."""
+
+    where: str
+    printed: str
+    shown: str
+
+
+class Run:
+    """One page on its way from top to bottom. Its Python blocks share their names, its command lines what they `export`."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._names: dict[str, Any] = {"__name__": "__main__"}
+        self._environment = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+
+    def results(self) -> Iterator[Printed]:
+        for block, following in zip(self._page.blocks, [*self._page.blocks[1:], None], strict=True):
+            if block.info == PYTHON:
+                shown = following.text if following is not None and following.info == OUTPUT else ""
+                yield Printed(f"{self._page.path}:{block.line}", self._python(block), shown)
+            elif block.info == CONSOLE:
+                yield from self._console(block)
+
+    def _python(self, block: Block) -> str:
+        # Blank lines in front, so that an error names the line of the page.
+        code = compile("\n" * (block.line - 1) + block.text, self._page.path, "exec")
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(code, self._names)  # noqa: S102  # the documents are ours
+        return output.getvalue()
+
+    def _console(self, block: Block) -> Iterator[Printed]:
+        """Each line with a prompt ends well; the lines below it, if there are any, are what it prints, stderr included."""
+        for line, command, shown in commands(block):
+            where = f"{self._page.path}:{line}"
+            if exported := _EXPORT.fullmatch(command):
+                self._environment[exported[1]] = exported[2]
+                continue
+            done = subprocess.run(
+                ["sh", "-c", command],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=60,
+                check=False,
+            )
+            printed = done.stdout.decode()
+            assert done.returncode == 0, f"{where}: `{command}` ended with {done.returncode}:\n{printed}"
+            yield Printed(where, printed, shown or printed)
+
+
+def commands(block: Block) -> list[tuple[int, str, str]]:
+    """(line, command, what is shown below it); without a prompt at the beginning there is nothing to run, which is an error."""
+    found: list[tuple[int, str, str]] = []
+    for number, line in enumerate(block.text.splitlines(), block.line):
+        if line.startswith(_PROMPT):
+            found.append((number, line.removeprefix(_PROMPT), ""))
+        elif found:
+            at, command, shown = found[-1]
+            found[-1] = (at, command, f"{shown}{line}\n")
+        else:
+            raise ValueError(f"line {number}: a console block begins with a command, after `{_PROMPT}`")
+    return found
+
+
+def install_command(folder: Path) -> Path:
+    """A folder with a `rowq` that is the one under test, to be put at the front of PATH."""
+    folder.mkdir()
+    command = folder / "rowq"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rowq.cli.main "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return folder

@@ -1,0 +1,95 @@
+"""Every program in the documents runs, and prints what the page says."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.docs.likeness import is_like
+from tests.docs.page import ROOT, Page, pages
+from tests.docs.running import CONSOLE, KNOWN, OUTPUT, PYTHON, SHELL, Run, install_command
+
+PAGES = pages()
+RUNNABLE = [page for page in PAGES if any(block.info in (PYTHON, CONSOLE) for block in page.blocks)]
+
+
+def by_path(page: Page) -> str:
+    return page.path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to run a page in, with `rowq` on the PATH."""
+    commands = install_command(tmp_path / "bin")
+    folder = tmp_path / "page"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("ROWQ_URL", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("PATH", str(commands), prepend=":")
+    return folder
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=by_path)
+def test_a_page_runs_from_top_to_bottom(page: Page, folder: Path) -> None:
+    for result in Run(page).results():
+        assert is_like(result.printed, result.shown), f"{result.where} printed\n{result.printed}\nand the page shows\n{result.shown}"
+    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("rowq-")]
+    assert not left, f"{page.path} leaves a broker open: close it, or use `with`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_path)
+def test_every_block_is_of_a_kind_that_is_checked(page: Page) -> None:
+    unknown = [f"line {block.line}: ```{block.info}" for block in page.blocks if block.info not in KNOWN]
+    assert not unknown, f"{page.path}: {unknown}; write one of {sorted(KNOWN)}, and nothing behind it"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_path)
+def test_shown_output_belongs_to_a_program(page: Page) -> None:
+    before = ""
+    for block in page.blocks:
+        assert block.info != OUTPUT or before == PYTHON, f"{page.path}:{block.line}: nothing prints this; a drawing has no kind at all"
+        before = block.info
+
+
+TARGETS = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_path)
+def test_commands_that_are_only_shown_exist(page: Page) -> None:
+    for line in (line for block in page.blocks if block.info == SHELL for line in block.text.splitlines()):
+        match line.split():
+            case ["make", target, *_]:
+                assert target in TARGETS, f"{page.path}: there is no `make {target}`"
+            case ["python", path]:
+                assert (ROOT / path).is_file(), f"{page.path}: there is no {path}"
+            case ["pip", "install", "."]:
+                pass
+            case _:
+                pytest.fail(f"{page.path}: nobody checks `{line}`; a line that can run belongs in a console block")
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("1\n2\n", "1\n2\n"),
+        ("a   b\n", "a b\n"),
+        ("0190163d-8694-7000-8000-00000000002a\n", "0190163d-8694-7000-8000-00000000002b\n"),
+        ("sent 5s ago\n", "sent now\n"),
+        ("a\nb\nc\n", "a\n…\n"),
+        ("one 17 three\n", "one … three\n"),
+    ],
+)
+def test_output_that_means_the_same_is_alike(printed: str, shown: str) -> None:
+    assert is_like(printed, shown)
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [("1\n", "2\n"), ("1\n", ""), ("", "1\n"), ("a\nb\n", "a\n"), ("one 17 four\n", "one … three\n"), ("axb\n", "a.b\n")],
+)
+def test_output_that_differs_is_not_alike(printed: str, shown: str) -> None:
+    assert not is_like(printed, shown)
