@@ -26,7 +26,7 @@ from rowq.model.message import (
     Where,
 )
 from rowq.model.queue import DeliveryMode, Policy, Settings
-from rowq.steps import Steps
+from rowq.steps import Ask, Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
 from rowq.verbs import Progress, Settled, to_extend, to_nack, to_reject, to_reschedule
@@ -173,6 +173,7 @@ class AsyncBroker:
 
     def within(self, connection: Any) -> Within:
         """The verbs inside your own open transaction. They are plain methods: your connection decides which thread they run in."""
+        self._engine().check_open()
         return Within(self._engine().store, connection)
 
     async def sweep(self) -> Swept:
@@ -198,5 +199,5 @@ class AsyncBroker:
             raise BrokerClosed("this broker is not open yet: use `async with rowq.connect_async(url) as broker`")
         return self._opened
 
-    async def _drive(self, steps: Steps[T]) -> T:
+    async def _drive(self, steps: Steps[T] | Ask[Any, T]) -> T:
         return await self._engine().driver.drive_async(steps)

@@ -24,7 +24,7 @@ from rowq.model.message import (
     Where,
 )
 from rowq.model.queue import DeliveryMode, Policy, Settings
-from rowq.steps import Steps
+from rowq.steps import Ask, Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
 from rowq.verbs import Progress, Settled, to_extend, to_nack, to_reject, to_reschedule
@@ -126,6 +126,7 @@ class Broker:
 
     def walk(self, queue: str | None = None, *, states: Sequence[str] | None = None) -> Iterator[Message]:
         """Every message (of a queue) as of this moment, one after another, in constant memory."""
+        self._engine.check_open()
         return self._engine.insights.walk(queue, states)
 
     def stats(self, queue: str) -> Stats:
@@ -196,6 +197,7 @@ class Broker:
 
     def within(self, connection: Any) -> Within:
         """The verbs inside your own open transaction on the same database: they hold if, and only if, you commit."""
+        self._engine.check_open()
         return Within(self._engine.store, connection)
 
     def sweep(self) -> Swept:
@@ -216,5 +218,5 @@ class Broker:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _drive(self, steps: Steps[T]) -> T:
+    def _drive(self, steps: Steps[T] | Ask[Any, T]) -> T:
         return self._engine.driver.drive(steps)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 from rowq.clock import Clock
+from rowq.errors import RowqError
 from rowq.fusion import Fusion
-from rowq.ids import Receipt
 from rowq.insights import Insights
 from rowq.model.lifecycle import Nack
 from rowq.model.queue import Settings
@@ -28,8 +29,10 @@ class Engine:
         self.upkeep = Upkeep(dialect, clock, defaults)
         self._fusion = Fusion(self.store.perform, timeout=timeout)
         self._fusion.abandoned = self._give_back
-        self._room = WaitingRoom(clock.now, self.store.times.next, lambda: self._fusion.if_idle(dialect.news))
+        self._fusion.forked = dialect.leave_to_parent
+        self._room = WaitingRoom(clock.now, self.store.times.next, self._look_for_news)
         self.store.on_ready = self._room.wake
+        self._news: int | None = None
         self.verbs = Verbs(self.insights, self._room, clock)
         self.driver = Driver(self._fusion, self._room)
         if upkeep:
@@ -38,14 +41,31 @@ class Engine:
     def examine(self) -> list[Finding]:
         return self.dialect.examine()
 
+    def check_open(self) -> None:
+        self._fusion.check_open()
+
     def close(self) -> None:
+        if self._fusion.is_forked:
+            return  # its threads and connections are the parent's
         self.upkeep.stop()
         self._fusion.close(self.dialect.close)
         self._room.close()
+
+    def _look_for_news(self) -> int | None:
+        """None while somebody writes, or when there is none. After news the settings are not taken on trust."""
+        news = self._fusion.if_idle(self.dialect.news)
+        if news is not None and news != self._news:
+            self._news = news
+            self.store.distrust_settings()
+        return news
 
     def _give_back(self, call: Call[Any]) -> None:
         """Messages leased to somebody who has gone away without them; not where that could deliver one twice."""
         if not isinstance(call, Receive) or not call.result or self.store.is_at_most_once(call):
             return
-        release = Settle([Receipt(row[0], row[3]) for row in call.result], Nack(counts=False, delay=0))
-        threading.Thread(target=self._fusion.run, args=(release,), name="rowq-release", daemon=True).start()
+        release = Settle([(row[0], row[3]) for row in call.result], Nack(counts=False, delay=0))
+        threading.Thread(target=self._release, args=(release,), name="rowq-release", daemon=True).start()
+
+    def _release(self, release: Settle) -> None:
+        with suppress(RowqError):  # closed meanwhile, or the database is away: the leases will run out
+            self._fusion.run(release)

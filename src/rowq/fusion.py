@@ -1,180 +1,195 @@
 """Fusion: calls that arrive together become one transaction, from any number of threads and event loops.
 
-There is one leader at a time. A thread that finds nobody leading leads: it performs what waits, its own call among it. Whoever
-comes meanwhile waits, and is part of the next batch; while one batch is on its way to the disk the next one gathers, so a batch
-is as large as the load makes it, and a lone caller never waits for company. A thread that has its answer hands the lead on.
-Event loops cannot lead without standing still; for their calls a thread of ours does.
+Whoever holds the turn leads: it performs what waits, its own call among it. Whoever comes meanwhile waits, and is part of the next
+batch; while one batch is on its way to the disk the next one gathers, so a batch is as large as the load makes it, and a lone
+caller never waits for company. A thread that has its answer lets go of the turn and wakes the next one to take it. Event loops
+cannot lead without standing still; for their calls a thread of ours does.
+
+An interrupt (Ctrl-C) may strike the leading thread anywhere. So the turn is a lock that is only ever held by a `with`, and those
+who wait look up now and then: a wake-up that was lost costs a moment, never an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from rowq.errors import BrokerClosed, OutcomeUnknown, StoreBusy
+from rowq.errors import BrokerClosed, StoreBusy
+from rowq.forks import forks
+from rowq.pending import Future, Pending
 from rowq.store.calls import Call
 
 MAX_ROWS = 1_000
 MAX_BYTES = 8 << 20
 MAX_WAITING_BYTES = 64 << 20
+LOOK_UP_EVERY = 0.2
 
 T = TypeVar("T")
 Perform = Callable[[Sequence[Call[Any]]], None]
-
-
-class _Pending:
-    """A call that waits for its turn: a thread waits at `gate`, an event loop for `future`."""
-
-    __slots__ = ("call", "deadline", "future", "gate", "has_lead", "is_done", "is_gone", "loop")
-
-    def __init__(
-        self, call: Call[Any], deadline: float, loop: asyncio.AbstractEventLoop | None, future: asyncio.Future[None] | None
-    ) -> None:
-        self.call = call
-        self.deadline = deadline
-        self.loop = loop
-        self.future = future
-        self.gate = threading.Lock()
-        self.gate.acquire()
-        self.is_done = False
-        self.is_gone = False
-        self.has_lead = False
 
 
 class Fusion:
     def __init__(self, perform: Perform, *, timeout: float) -> None:
         self._perform = perform
         self._timeout = timeout
-        self._mutex = threading.Lock()
-        self._waiting: deque[_Pending] = deque()
-        self._waiting_bytes = 0
-        self._is_led = False
         self._is_closed = False
-        self._is_forked = False
-        _every_fusion.add(self)
+        self.is_forked = False
+        self._waiting: deque[Pending] = deque()
+        self._waiting_bytes = 0
         self._worker: threading.Thread | None = None
-        self._worker_turn = threading.Semaphore(0)
+        self._is_worker_called = False
+        self._make_locks()
         self.abandoned: Callable[[Call[Any]], None] = lambda call: None
         """Told of calls that were performed for a caller who had gone away meanwhile."""
+        self.forked: Callable[[], None] = lambda: None
+        """Called in the child of a fork, which must not touch what it has inherited."""
+        forks.watch(self)
 
     def run(self, call: Call[T]) -> T:
         """Performs a call, alone or in company, and waits for it."""
-        with self._mutex:
-            self.check_open()
-            is_alone = not self._is_led
-            self._is_led = True
-            pending = None if is_alone else self._enter(call)
-        if pending is None:
-            self._run_alone(call)
+        self.check_open()
+        if self._waiting or self._turn.locked():
+            self._run_in_company(call)
         else:
-            self._follow(pending)
-            if not pending.is_done:
-                self._lead(pending)
+            with self._turn:
+                self._perform_alone(call)
+            self._wake_next()
         return _outcome(call)
 
     async def run_async(self, call: Call[T]) -> T:
         """The same for a coroutine: the calls of one turn of the loop go together."""
+        self.check_open()
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._mutex:
-            self.check_open()
-            self._enter(call, loop, future)
-            is_first = not self._is_led
-            self._is_led = True
+            self._enter(call, future)
+            is_first = not self._is_worker_called
+            self._is_worker_called = True
         if is_first:
-            # The lead is ours already; the worker takes it up at the end of this turn, when all who come in it have entered.
-            loop.call_soon(self._call_worker)
-        await future
+            loop.call_soon(self._call_worker)  # at the end of this turn of the loop, when all who come in it have entered
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():  # answered just before
+                self.abandoned(call)
+            raise
         return _outcome(call)
 
     def if_idle(self, function: Callable[[], T]) -> T | None:
-        """Runs a function in the writer's place if nobody is there now; None if somebody is."""
-        with self._mutex:
-            if self._is_led or self._is_closed or self._is_forked:
-                return None
-            self._is_led = True
+        """Runs a function in the writer's place if nobody is there now; None if somebody is. Not for threads that are interrupted."""
+        if not self._is_open() or not self._turn.acquire(blocking=False):
+            return None
         try:
-            return function()
+            return function() if self._is_open() else None
         finally:
-            self._hand_over()
+            self._turn.release()
+            self._wake_next()
+
+    def check_open(self) -> None:
+        if self.is_forked:
+            raise BrokerClosed("this broker was opened before a fork: connect again in the child process")
+        if self._is_closed:
+            raise BrokerClosed("this broker is closed: connect again")
+
+    def _is_open(self) -> bool:
+        return not self._is_closed and not self.is_forked
 
     def close(self, finish: Callable[[], None]) -> None:
         """Answers what is waiting, then closes for good."""
-        with self._mutex:
-            if self._is_closed:
-                return
+        if self._is_closed or self.is_forked:
             self._is_closed = True
-        if not self._is_forked:
-            while True:  # the last leader leaves only when nobody waits
-                with self._mutex:
-                    if not self._is_led:
-                        self._is_led = True
-                        break
-                time.sleep(0.001)
-            if self._worker is not None:
-                self._worker_turn.release()
-                self._worker.join()
-        finish()
+            return
+        with self._mutex:
+            self._is_closed = True
+        with self._turn:
+            while self._perform_batch():
+                pass
+            finish()
+        if self._worker is not None:
+            self._worker_turn.release()
+            self._worker.join()
 
-    def check_open(self) -> None:
-        if self._is_closed:
-            raise BrokerClosed("this broker is closed: connect again")
-        if self._is_forked:
-            raise BrokerClosed("this broker was opened before a fork: connect again in the child process")
+    def hold_still(self) -> None:
+        """Before a fork: nobody is in a transaction while memory is copied."""
+        self._turn.acquire()
 
-    def _enter(
-        self, call: Call[Any], loop: asyncio.AbstractEventLoop | None = None, future: asyncio.Future[None] | None = None
-    ) -> _Pending:
+    def go_on(self) -> None:
+        self._turn.release()
+
+    def be_forked(self) -> None:
+        """In the child: the locks may be held by threads that do not exist here."""
+        self.is_forked = True
+        self._make_locks()
+        self._waiting.clear()
+        self.forked()
+
+    def _make_locks(self) -> None:
+        self._mutex = threading.Lock()
+        self._turn = threading.Lock()
+        self._worker_turn = threading.Semaphore(0)
+
+    def _enter(self, call: Call[Any], future: Future | None) -> Pending:
         if self._waiting_bytes > MAX_WAITING_BYTES:
             raise StoreBusy(f"more than {MAX_WAITING_BYTES >> 20} MB of messages wait for the disk already: slow down and try again")
-        pending = _Pending(call, time.monotonic() + self._timeout, loop, future)
+        pending = Pending(call, time.monotonic() + self._timeout, future)
         self._waiting.append(pending)
         self._waiting_bytes += call.size
         return pending
 
-    def _run_alone(self, call: Call[Any]) -> None:
-        """Nobody is there and nobody waits: no queue, no gate, no batch."""
+    def _run_in_company(self, call: Call[Any]) -> None:
+        with self._mutex:
+            pending = self._enter(call, None)
+        try:
+            while not pending.is_done:
+                if self._turn.locked():
+                    pending.gate.acquire(timeout=LOOK_UP_EVERY)  # opened by an answer, or to take the turn
+                else:
+                    self._lead(pending)
+        except BaseException:
+            pending.is_gone = True
+            if pending.is_done:
+                self.abandoned(call)
+            raise
+        finally:
+            self._wake_next()
+
+    def _lead(self, own: Pending) -> None:
+        """Performs batches until the own call is answered."""
+        with self._turn:
+            while not own.is_done:
+                if not self._perform_batch() and not own.is_done:
+                    own.interrupt()  # it waits no more and was never answered: its leader was struck down
+
+    def _perform_alone(self, call: Call[Any]) -> None:
+        if self._is_closed:
+            self.check_open()
         try:
             self._perform([call])
-        finally:
-            self._hand_over()
-
-    def _follow(self, pending: _Pending) -> None:
-        """Waits until the gate is opened: by an answer, or by being handed the lead."""
-        try:
-            pending.gate.acquire()
-        except BaseException:  # Ctrl-C: whoever goes away must not take the lead along
-            with self._mutex:
-                pending.is_gone = True
-            if pending.has_lead:
-                self._hand_over()
+        except BaseException:
+            call.result = None
             raise
 
-    def _lead(self, own: _Pending | None) -> None:
-        """Performs batches until the own call is answered; without one, until nobody waits."""
+    def _perform_batch(self) -> bool:
+        batch = self._next_batch()
+        if not batch:
+            return False
         try:
-            while own is None or not own.is_done:
-                batch = self._next_batch()
-                if not batch:
-                    return
-                try:
-                    self._perform([pending.call for pending in batch])
-                except BaseException:
-                    _fail(batch)
-                    raise
-                finally:
-                    self._answer(batch)
+            self._perform([pending.call for pending in batch])
+        except BaseException:
+            for pending in batch:
+                pending.interrupt()
+            raise
         finally:
-            self._hand_over()
+            self._answer(batch)
+        return True
 
-    def _next_batch(self) -> list[_Pending]:
-        batch: list[_Pending] = []
+    def _next_batch(self) -> list[Pending]:
+        batch: list[Pending] = []
+        late: list[Pending] = []
         rows = size = 0
         now = time.monotonic()
         with self._mutex:
@@ -185,26 +200,25 @@ class Fusion:
                     break
                 self._waiting.popleft()
                 self._waiting_bytes -= call.size
-                if pending.future is not None and pending.future.cancelled():
-                    continue
                 if now > pending.deadline:
                     call.error = StoreBusy(f"the database did not get to this call within {self._timeout:g} s; it was not written")
-                    self._answer([pending])
-                    continue
-                rows += call.rows
-                size += call.size
-                batch.append(pending)
+                    late.append(pending)
+                elif not pending.is_gone and not (pending.future and pending.future.cancelled()):
+                    rows += call.rows
+                    size += call.size
+                    batch.append(pending)
+        self._answer(late)
         return batch
 
-    def _answer(self, batch: Sequence[_Pending]) -> None:
-        loops: dict[asyncio.AbstractEventLoop, list[_Pending]] = {}
+    def _answer(self, batch: Sequence[Pending]) -> None:
+        loops: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
         for pending in batch:
             pending.is_done = True
-            if pending.loop is not None:
-                loops.setdefault(pending.loop, []).append(pending)
+            if pending.future is not None:
+                loops.setdefault(pending.future.get_loop(), []).append(pending)
             elif pending.is_gone:
                 self.abandoned(pending.call)
-            elif not pending.has_lead:
+            elif pending.gate.locked():
                 pending.gate.release()
         for loop, done in loops.items():
             try:
@@ -213,61 +227,53 @@ class Fusion:
                 for pending in done:
                     self.abandoned(pending.call)
 
-    def _resolve(self, done: list[_Pending]) -> None:
+    def _resolve(self, done: list[Pending]) -> None:
         for pending in done:
             if pending.future is None or pending.future.cancelled():
                 self.abandoned(pending.call)
             else:
                 pending.future.set_result(None)
 
-    def _hand_over(self) -> None:
-        """To a thread that waits, else to the worker for the loops that wait, else to nobody."""
+    def _wake_next(self) -> None:
+        """The first thread that waits takes the turn; for loops that wait the worker has been called already."""
+        if not self._waiting:
+            return
         with self._mutex:
-            heir = next((pending for pending in self._waiting if pending.loop is None and not pending.is_gone), None)
-            if heir is not None:
-                heir.has_lead = True
+            heir = next((pending for pending in self._waiting if pending.future is None and not pending.is_gone), None)
+            if heir is not None and heir.gate.locked():
                 heir.gate.release()
-                return
-            if not self._waiting:
-                self._is_led = False
-                return
-        self._call_worker()
 
     def _call_worker(self) -> None:
-        if self._worker is None:
-            self._worker = threading.Thread(target=self._work, name="rowq-fusion", daemon=True)
-            self._worker.start()
+        with self._mutex:
+            if self._worker is None and not self._is_closed:
+                worker = threading.Thread(target=self._work, name="rowq-fusion", daemon=True)
+                worker.start()
+                self._worker = worker
         self._worker_turn.release()
 
     def _work(self) -> None:
         while True:
             self._worker_turn.acquire()
             with self._mutex:
-                if self._is_closed and not self._waiting:
-                    self._is_led = False
+                self._is_worker_called = False
+            with self._turn:
+                if self._is_closed:
                     return
-            self._lead(None)
+                self._drain()
+            self._wake_next()
 
-
-_every_fusion: weakref.WeakSet[Fusion] = weakref.WeakSet()
-
-
-def _mark_forked() -> None:
-    """A child of a fork must not touch its parent's connections. Asking for the process id at every call would be slower."""
-    for fusion in _every_fusion:
-        fusion._is_forked = True
-
-
-os.register_at_fork(after_in_child=_mark_forked)
+    def _drain(self) -> None:
+        while True:
+            try:
+                if not self._perform_batch():
+                    return
+            except BaseException as error:
+                if isinstance(error, SystemExit):
+                    raise
+                threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, self._worker)))
 
 
 def _outcome(call: Call[T]) -> T:
     if call.error is not None:
         raise call.error
     return call.result  # type: ignore[return-value]  # performed without an error: it has a result
-
-
-def _fail(batch: Sequence[_Pending]) -> None:
-    for pending in batch:
-        if pending.call.error is None and pending.call.result is None:
-            pending.call.error = OutcomeUnknown("the program was interrupted while this was being written: it may or may not be there")

@@ -17,8 +17,9 @@ from typing import NamedTuple
 from rowq.errors import InvalidReceipt
 
 MAX_SEQ = (1 << 62) - 1
-_SMALL_SEQ = 1 << 48
+SMALL_SEQ = 1 << 48
 _VARIANT = 0x8 << 60
+_USUAL_VARIANT = "-8000-"
 _ID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7000-([89ab][0-9a-f]{3})-([0-9a-f]{12})")
 _RECEIPT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7000-([89ab][0-9a-f]{3})-([0-9a-f]{12})\.([0-7][0-9a-f]{15})")
 
@@ -37,19 +38,24 @@ class Origin(NamedTuple):
     sent_at: int
 
 
-class Receipt(NamedTuple):
-    """The proof of one lease. It names the message by seq even when the caller brought an id of its own."""
-
-    seq: int
-    token: int
+Receipt = tuple[int, int]
+"""(seq, token): the proof of one lease. It names the message by seq even when the caller brought an id of its own."""
 
 
 def message_id(seq: int, sent_at: int) -> str:
     millis = f"{sent_at:012x}"
-    if seq < _SMALL_SEQ:
+    if seq < SMALL_SEQ:
         return f"{millis[:8]}-{millis[8:]}-7000-8000-{seq:012x}"
     low = f"{_VARIANT | seq:016x}"
     return f"{millis[:8]}-{millis[8:]}-7000-{low[:4]}-{low[4:]}"
+
+
+def message_ids(first: int, count: int, sent_at: int) -> list[str]:
+    """The ids of messages that were sent together."""
+    if first + count >= SMALL_SEQ:
+        return [message_id(seq, sent_at) for seq in range(first, first + count)]
+    stem = message_id(0, sent_at)[:-12]
+    return [f"{stem}{seq:012x}" for seq in range(first, first + count)]
 
 
 def origin_of(id: str) -> Origin | None:
@@ -77,8 +83,18 @@ def write_receipt(id: str, token: int) -> str:
     return f"{id}.{token:016x}"
 
 
+def receipt_of_delivery(text: str) -> Receipt:
+    """The receipt of a delivery that we made ourselves: read without looking twice."""
+    if text[18:24] == _USUAL_VARIANT:
+        try:
+            return (int(text[24:36], 16), int(text[37:], 16))
+        except ValueError:
+            pass
+    return read_receipt(text)
+
+
 def read_receipt(text: str) -> Receipt:
     match = _RECEIPT.fullmatch(text)
     if match is None:
         raise InvalidReceipt("this is no receipt: pass the delivery itself, or its .receipt exactly as it was received")
-    return Receipt(int(match[1] + match[2], 16) & MAX_SEQ, int(match[3], 16))
+    return (int(match[1] + match[2], 16) & MAX_SEQ, int(match[3], 16))

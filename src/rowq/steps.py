@@ -1,4 +1,4 @@
-"""Verbs as steps: each verb is written once, as a generator of the things it waits for, and driven by a thread or an event loop.
+"""Verbs as steps: each verb is written once, as one call or as a generator of the things it waits for, for threads and event loops.
 
     def receive(…):
         rows = yield Receive(…)        # a call: performed with others, in one transaction
@@ -12,14 +12,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rowq.fusion import Fusion
 from rowq.store.calls import Call
 from rowq.waiting import LoopWait, ThreadWait, Waiter, WaitingRoom
 
+A = TypeVar("A")
 T = TypeVar("T")
 Steps = Generator[Any, Any, T]
+
+
+class Ask(Generic[A, T]):
+    """A verb that is one call, and what to make of its answer: no steps, and no generator to pay for."""
+
+    __slots__ = ("call", "shape")
+
+    def __init__(self, call: Call[A], shape: Callable[[A], T]) -> None:
+        self.call = call
+        self.shape = shape
 
 
 class Enter:
@@ -64,7 +75,9 @@ class Driver:
         self._fusion = fusion
         self._room = room
 
-    def drive(self, steps: Steps[T]) -> T:
+    def drive(self, steps: Steps[T] | Ask[Any, T]) -> T:
+        if isinstance(steps, Ask):
+            return steps.shape(self._fusion.run(steps.call))
         try:
             step = next(steps)
             while True:
@@ -78,7 +91,9 @@ class Driver:
             result: T = stop.value
             return result
 
-    async def drive_async(self, steps: Steps[T]) -> T:
+    async def drive_async(self, steps: Steps[T] | Ask[Any, T]) -> T:
+        if isinstance(steps, Ask):
+            return steps.shape(await self._fusion.run_async(steps.call))
         try:
             step = next(steps)
             while True:

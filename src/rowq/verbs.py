@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from rowq.clock import Clock
 from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
-from rowq.ids import Receipt, read_receipt
+from rowq.ids import Receipt, read_receipt, receipt_of_delivery
 from rowq.insights import Insights, to_state
 from rowq.model.draft import prepare, prepare_many, to_backoff, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
@@ -18,11 +19,12 @@ from rowq.model.lifecycle import Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions, SettingsOptions, State, Where
 from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
 from rowq.model.text import check_text, mend_text
-from rowq.steps import Enter, Read, Sleep, Steps, Wait
+from rowq.steps import Ask, Enter, Read, Sleep, Steps, Wait
 from rowq.store import operating
 from rowq.store.calls import Act, Receive, Send, Settle
+from rowq.store.dialect import Row
 from rowq.store.finding import check_id
-from rowq.store.rows import to_delivery
+from rowq.store.rows import to_deliveries
 from rowq.waiting import WaitingRoom
 
 MAX_RECEIVE = 1_000
@@ -47,18 +49,16 @@ class Verbs:
         self._room = room
         self._clock = clock
 
-    def send(self, queue: str, payload: Any, options: SendOptions) -> Steps[str]:
-        call = Send(check_own_name(queue), [prepare(queue, Draft(payload, **options))])
-        ids = yield call
-        return str(ids[0])
+    def send(self, queue: str, payload: Any, options: SendOptions) -> Ask[list[str], str]:
+        return Ask(Send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
 
-    def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Steps[list[str]]:
+    def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Steps[list[str]] | Ask[list[str], list[str]]:
         call = to_send(queue, payloads, options)
-        return (yield call) if call.messages else []
+        return Ask(call, list) if call.messages else _nothing()
 
     def receive(
         self, queue: str, max: int, wait: Duration, lease: Duration | None, consumer: str | None, delivery: DeliveryMode | None
-    ) -> Steps[list[Delivery]]:
+    ) -> Steps[list[Delivery]] | Ask[list[Row], list[Delivery]]:
         name, from_dead = split_name(queue)
         most, lease_ms = _receive_max(max), optional_ms(lease, "lease", least=1)
         patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
@@ -68,26 +68,25 @@ class Verbs:
         def call() -> Receive:
             return Receive(name, most, lease_ms, owner, from_dead=from_dead, delivery=delivery)
 
-        rows = yield call()
-        if not rows and patience:
-            rows = yield from self._wait(call, patience)
-        return [to_delivery(row) for row in rows]
+        return self._wait(call, patience) if patience else Ask(call(), to_deliveries)
 
-    def settle(self, delivery: Settled, verdict: Verdict) -> Steps[None]:
-        outcomes = yield Settle([to_receipt(delivery)], verdict)
-        if outcomes[0] is not Outcome.DONE:
-            raise lease_lost(delivery)
+    def settle(self, delivery: Settled, verdict: Verdict) -> Ask[list[Outcome], None]:
+        return Ask(Settle([to_receipt(delivery)], verdict), lambda outcomes: _insist_done(outcomes, delivery))
 
-    def settle_many(self, deliveries: Iterable[Settled], verdict: Verdict | Extend) -> Steps[list[Outcome]]:
-        receipts = [to_receipt(delivery) for delivery in _listed(deliveries, "deliveries")]
-        return (yield Settle(receipts, verdict)) if receipts else []
+    def settle_many(
+        self, deliveries: Iterable[Settled], verdict: Verdict | Extend
+    ) -> Steps[list[Outcome]] | Ask[list[Outcome], list[Outcome]]:
+        call = Settle([to_receipt(delivery) for delivery in _listed(deliveries, "deliveries")], verdict)
+        return Ask(call, list) if call.receipts else _nothing()
 
-    def extend(self, delivery: Settled, lease: Duration | None) -> Steps[int]:
-        call = Settle([to_receipt(delivery)], Extend(optional_ms(lease, "lease", least=1)))
-        outcomes = yield call
-        if outcomes[0] is not Outcome.DONE:
-            raise lease_lost(delivery)
-        return call.until[call.receipts[0].seq]
+    def extend(self, delivery: Settled, lease: Duration | None) -> Ask[list[Outcome], int]:
+        call = Settle([to_receipt(delivery)], to_extend(lease))
+
+        def until(outcomes: list[Outcome]) -> int:
+            _insist_done(outcomes, delivery)
+            return call.until[call.receipts[0][0]]
+
+        return Ask(call, until)
 
     def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Steps[T]:
         answer: T = yield Read(lambda: function(*arguments, **options))
@@ -153,24 +152,31 @@ class Verbs:
         was_there: bool = yield Act(lambda work: operating.forget(work, entry_key))
         return was_there
 
-    def _wait(self, call: Callable[[], Receive], patience: float) -> Steps[list[Any]]:
+    def _wait(self, call: Callable[[], Receive], patience: float) -> Steps[list[Delivery]]:
         """Looks once more after entering the waiting room, so that no wake-up falls between looking and waiting."""
         until = time.monotonic() + patience
+        if rows := (yield call()):
+            return to_deliveries(rows)
         while True:
             attempt = call()
             ticket = yield Enter(attempt.topic)
-            rows: list[Any] = []
+            rows = []
             has_waited = False
             try:
                 rows = yield attempt
                 left = until - time.monotonic()
                 if rows or left <= 0:
-                    return rows
+                    return to_deliveries(rows)
                 yield Wait(ticket, left)
                 has_waited = True
             finally:
                 is_unused = ticket.waiter.is_woken and not has_waited
                 self._room.leave(ticket.waiter, more=is_unused or len(rows) == attempt.max)
+
+
+def _nothing() -> Steps[list[Any]]:
+    return []
+    yield  # a generator without steps: there is nothing to ask
 
 
 def to_send(queue: str, payloads: Iterable[Any], options: SendOptions) -> Send:
@@ -183,7 +189,7 @@ def to_send(queue: str, payloads: Iterable[Any], options: SendOptions) -> Send:
 
 def to_receipt(delivery: object) -> Receipt:
     if isinstance(delivery, Delivery):
-        return read_receipt(delivery.receipt)
+        return receipt_of_delivery(delivery.receipt)
     if isinstance(delivery, str):
         return read_receipt(delivery)
     raise InvalidReceipt(f"a delivery or its receipt is needed, not {type(delivery).__name__}")
@@ -194,6 +200,11 @@ def lease_lost(delivery: Settled) -> LeaseLost:
     return LeaseLost(
         f"{name} is no longer current: its lease ran out and the message moved on, or it was settled already; nothing was changed"
     )
+
+
+def _insist_done(outcomes: list[Outcome], delivery: Settled) -> None:
+    if outcomes[0] is not Outcome.DONE:
+        raise lease_lost(delivery)
 
 
 def to_nack(reason: str | None, delay: Duration | None, counts: bool) -> Nack:

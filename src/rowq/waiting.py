@@ -8,10 +8,13 @@ second as the safety net, however many wait.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+
+_log = logging.getLogger("rowq.waiting")
 
 TICK = 0.05
 SAFETY = 1.0
@@ -93,7 +96,7 @@ class WaitingRoom:
                 del self._waiters[waiter.topic]
 
     def _tick(self) -> None:
-        news = self._news()
+        news = self._ask_for_news()
         announced: dict[str, int] = {}
         looked: dict[str, float] = {}
         while True:
@@ -103,10 +106,17 @@ class WaitingRoom:
                     return
                 topics = list(self._waiters)
                 self._changed.wait(self._until_next(topics, announced))
-            latest = self._news()
+            latest = self._ask_for_news()
             has_news = latest is not None and latest != news
             news = latest if latest is not None else news
             self.wake({topic: 1 for topic in topics if has_news or self._is_time(topic, announced, looked)})
+
+    def _ask_for_news(self) -> int | None:
+        try:
+            return self._news()
+        except Exception:
+            _log.exception("cannot see whether another process has written; waiters look once a second")
+            return None
 
     def _until_next(self, topics: list[str], announced: dict[str, int]) -> float:
         now = self._now()

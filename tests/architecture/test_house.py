@@ -61,7 +61,7 @@ SOUND = [
     (rules.telling_names, "src/rowq/store/database.py", ""),
     (rules.opening_sentence, "src/rowq/a.py", '"""What it is."""'),
     (rules.sql_in_sql_files, "src/rowq/store/sqlite.py", "x = 'BEGIN IMMEDIATE'; y = 'PRAGMA optimize'"),
-    (rules.sql_in_sql_files, "src/rowq/store/sqlite.py", "x = 'SELECT value FROM json_each(:seqs)'"),
+    (rules.sql_in_sql_files, "src/rowq/store/sqlite_session.py", "x = 'SELECT value FROM json_each(:seqs)'"),
     (rules.sql_in_sql_files, "src/rowq/cli/a.py", "x = 'Select messages from a queue'; y = 'Delete from the queue'; z = 'DELETE'"),
     (rules.no_sleep, "tests/a.py", "import asyncio\nasync def f(): await asyncio.sleep(0)"),
 ]

@@ -11,7 +11,7 @@ _PLACES = """
     UNION ALL SELECT seq, queue, 'blocked', attempts, expires_at, NULL FROM rowq_blocked
     UNION ALL SELECT seq, queue, 'leased', attempts, expires_at, reason FROM rowq_leased
     UNION ALL SELECT seq, queue, 'dead', attempts, NULL, reason FROM rowq_dead
-    UNION ALL SELECT seq, queue, 'finished', attempts, NULL, NULL FROM rowq_history
+    UNION ALL SELECT seq, queue, 'finished', attempts, NULL, NULL FROM rowq_history WHERE queue <> ''
 """
 
 _FAULTS = {

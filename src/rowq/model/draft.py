@@ -30,7 +30,7 @@ MODE_MARKS: dict[DeliveryMode, int] = {"at_most_once": 32, "at_least_once": 64}
 """Marks of a lease alone: this consumer asked for that mode, whatever the queue says."""
 
 
-class Prepared(msgspec.Struct):
+class Prepared(msgspec.Struct, gc=False):
     """A checked message. The fields up to `marks` stand in the order of the columns of `rowq_messages`."""
 
     queue: str

@@ -58,7 +58,7 @@ class Draft(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class Delivery(msgspec.Struct, frozen=True, gc=False):
     """A message handed to one consumer until `lease_until`; `receipt` is the proof of that."""
 
     id: str

@@ -11,7 +11,7 @@ import msgspec
 from rowq.errors import InvalidArgument
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+decode_json = msgspec.json.Decoder().decode
 MAX_DEPTH = 200
 _SCALARS = frozenset({str, int, bool, type(None)})
 
@@ -34,7 +34,7 @@ def encode(payload: object) -> tuple[int, bytes]:
 
 
 def decode(format: int, data: bytes) -> Any:
-    return _decode(data) if format else data
+    return decode_json(data) if format else data
 
 
 def _check(value: object, depth: int = 0) -> None:

@@ -29,6 +29,9 @@ class Finding(msgspec.Struct, frozen=True):
 class Session(ABC):
     """A connection inside a transaction: it runs queries by name."""
 
+    hands_out_runs: ClassVar[bool]
+    """Whether take_ready gives rows as they stand in the index, without gaps: nobody else can have locked one in between."""
+
     @abstractmethod
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         """All rows of a query. A list among the values fills a parameter like `:seqs[]`."""
@@ -48,6 +51,11 @@ class Session(ABC):
     def row(self, query: str, /, **values: Any) -> Row | None:
         found = self.rows(query, **values)
         return found[0] if found else None
+
+    def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
+        """Leases that differ in nothing but seq and token."""
+        columns = ("seq", "token", *values, "expires_at", "error")
+        self.many("insert_leased", columns, [(seq, token, *values.values(), None, None) for seq, token in tokens.items()])
 
     def draw_seqs(self, count: int) -> int:
         """Draws `count` numbers that were never given before; returns the first."""
@@ -97,6 +105,10 @@ class Dialect(ABC):
     @abstractmethod
     def translate(self, error: Exception) -> RowqError | None:
         """The driver's error as one of ours; None when it is no error of the driver."""
+
+    @abstractmethod
+    def leave_to_parent(self) -> None:
+        """In the child of a fork: lets go of inherited connections, all of them idle, without touching what the parent does."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -54,6 +54,11 @@ class Held(msgspec.Struct):
         return None if self.deadline_ms is None else self.sent_at + self.deadline_ms
 
     @property
+    def deliveries(self) -> int:
+        """A dead letter counts its deliveries afresh."""
+        return self.attempts if self.reason is None else self.redeliveries
+
+    @property
     def standing(self) -> Standing:
         return Standing(
             self.attempts,

@@ -20,6 +20,7 @@ from rowq.store.moving import expire
 from rowq.store.work import Work
 
 _SOME_MORE = 100
+_COMMON = ("queue", "lease_until", "consumer", "leased_at", "attempts", "marks")
 
 
 def lease(work: Work, queue: str, calls: list[Receive], *, look_at_times: bool) -> None:
@@ -36,6 +37,9 @@ def lease(work: Work, queue: str, calls: list[Receive], *, look_at_times: bool) 
     for call in calls:
         call.result = _hand_out(work, call, policy, rows)
     work.flush()
+    if work.delivered:
+        work.session.run("audit_delivered", seqs=work.delivered, actor=work.actor)
+        work.delivered.clear()
     groups.call_up(work)
     work.flush()
     if look_at_times and not policy.paused:
@@ -51,7 +55,10 @@ def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, want
         if ended:
             left_out = set(ended)
             rows = [row for row in rows if row[0] not in left_out]
-        work.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
+        if ended or not work.session.hands_out_runs:
+            work.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
+        else:
+            _delete_runs(work, queue, rows)
         wanted -= len(rows)
         yield from rows
         if not ended:
@@ -61,6 +68,15 @@ def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, want
             expire(work, held, effective)
         groups.call_up(work)
         work.flush()
+
+
+def _delete_runs(work: Work, queue: str, rows: list[Row]) -> None:
+    """What was taken stands together in the index, rank by rank: one statement for each rank removes it."""
+    start = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or rows[end][1] != rows[start][1]:
+            work.changes["delete_ready_run"].append((queue, rows[start][1], rows[start][2], rows[end - 1][2]))
+            start = end
 
 
 def _is_ended(row: Row, now: int, is_strict: bool) -> bool:
@@ -76,37 +92,54 @@ def _dead_rows(work: Work, queue: str, wanted: int) -> Iterator[Row]:
 
 
 def _hand_out(work: Work, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:
-    lease_ms = call.lease_ms or policy.lease_ms
-    hand = _from_dead if call.from_dead else _from_ready
+    """Rows for `rows.to_deliveries`: seq, queue, attempt, token, end of the lease, and the body."""
     chosen = list(islice(rows, call.max))
-    handed = [hand(work, call, row, token, lease_ms) for row, token in zip(chosen, new_tokens(len(chosen)), strict=True)]
+    lease_ms = call.lease_ms or policy.lease_ms
+    handed = (_lease_dead if call.from_dead else _lease_ready)(work, call, chosen, lease_ms)
     if handed:
         work.wakes_at(call.topic, min([row[4] for row in handed]))
-    if policy.audit:
-        now, queue, consumer = work.now, call.queue, call.consumer or work.actor
-        work.changes["insert_audit"].extend([(now, queue, row[0], "delivered", row[2], consumer, None) for row in handed])
+    if policy.audit and len(handed) == 1:
+        work.audit_as(call.consumer or work.actor, call.queue, handed[0][0], "delivered", handed[0][2])
+    elif policy.audit:
+        work.delivered.extend([row[0] for row in handed])
     return handed
 
 
-def _from_ready(work: Work, call: Receive, row: Row, token: int, lease_ms: int) -> Row:
-    seq, marks, now, queue = row[0], row[6], work.now, call.queue
-    attempt = row[3] + 1
+def _lease_ready(work: Work, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:
+    now, queue, consumer = work.now, call.queue, call.consumer
     until = now + lease_ms
-    if marks & HAS_DEADLINE:
-        until = lifecycle.lease_until(now, lease_ms, row[10] + row[15])
-    if call.delivery is not None:
-        marks |= MODE_MARKS[call.delivery]
-    work.changes["insert_leased"].append((seq, queue, until, token, call.consumer, now, attempt, row[4], row[5], marks, None, None, None))
-    return (seq, queue, attempt, token, until, *row[7:15])
+    mode_mark = MODE_MARKS[call.delivery] if call.delivery else 0
+    tokens = new_tokens(len(rows))
+    if len(rows) > 1 and _are_alike(rows):
+        leases = dict(zip([row[0] for row in rows], tokens, strict=True))
+        attempts = rows[0][3] + 1
+        common = (queue, until, consumer, now, attempts, mode_mark)
+        work.session.insert_leased_alike(leases, dict(zip(_COMMON, common, strict=True)))
+        return [(row[0], queue, attempts, token, until, *row[7:15]) for row, token in zip(rows, tokens, strict=True)]
+    handed = []
+    for row, token in zip(rows, tokens, strict=True):
+        seq, _, _, attempts, expires_at, error, marks = row[:7]
+        end = lifecycle.lease_until(now, lease_ms, row[10] + row[15]) if marks & HAS_DEADLINE else until
+        work.changes["insert_leased"].append((seq, queue, end, token, consumer, now, attempts + 1, expires_at, error, marks | mode_mark))
+        handed.append((seq, queue, attempts + 1, token, end, *row[7:15]))
+    return handed
 
 
-def _from_dead(work: Work, call: Receive, row: Row, token: int, lease_ms: int) -> Row:
-    seq, attempts, redeliveries, reason, error, died_at, marks, *body = row
-    until = work.now + lease_ms
-    work.changes["insert_leased"].append(
-        (seq, call.queue, until, token, call.consumer, work.now, attempts, None, error, marks, reason, died_at, redeliveries + 1)
-    )
-    return (seq, call.queue, redeliveries + 1, token, until, *body)
+def _are_alike(rows: list[Row]) -> bool:
+    """Delivered equally often, and with neither expiry, error nor marks: the usual case."""
+    first = rows[0][3:7]
+    return first[1:] == (None, None, 0) and [row[3:7] for row in rows].count(first) == len(rows)
+
+
+def _lease_dead(work: Work, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:
+    until, handed = work.now + lease_ms, []
+    for row, token in zip(rows, new_tokens(len(rows)), strict=True):
+        seq, attempts, redeliveries, reason, error, died_at, marks, *body = row
+        work.changes["insert_leased_dead"].append(
+            (seq, call.queue, until, token, call.consumer, work.now, attempts, error, marks, reason, died_at, redeliveries + 1)
+        )
+        handed.append((seq, call.queue, redeliveries + 1, token, until, *body))
+    return handed
 
 
 def _allowed(work: Work, queue: str, policy: Policy, wanted: int) -> int:

@@ -82,7 +82,7 @@ def finish(work: Work, held: Held, finished: Finished) -> None:
             )
         )
     if finished.keep != "body":
-        work.changes["delete_message"].append((held.seq,))
+        work.changes["delete_message"].append(held.seq)
     if finished.keep == "none" and held.marks & HAS_OWN_ID:
         leave_own_id(work, held.queue, held.own_id or "")
     if finished.outcome != "acked":
@@ -115,7 +115,7 @@ def _leave(work: Work, held: Held) -> None:
     if held.marks & GROUPED and held.state in (State.READY, State.SCHEDULED, State.LEASED) and held.reason is None:
         work.leaving[held.queue, held.group_key or ""].add(held.seq)
     if held.expires_at is not None or held.marks & HAS_DEADLINE:
-        work.changes["delete_expiring"].append((held.seq,))
+        work.changes["delete_expiring"].append(held.seq)
 
 
 def _regains_key(work: Work, held: Held) -> bool:

@@ -11,17 +11,17 @@ def take_out(work: Work, held: Held) -> None:
     changes = work.changes
     match held.state:
         case State.LEASED:
-            changes["delete_leased"].append((held.seq,))
+            changes["delete_leased"].append(held.seq)
         case State.READY:
             changes["delete_ready"].append((held.queue, -held.priority, held.place, held.seq))
         case State.SCHEDULED:
-            changes["delete_scheduled"].append((held.seq,))
+            changes["delete_scheduled"].append(held.seq)
         case State.BLOCKED:
             changes["delete_blocked"].append((held.queue, held.group_key, held.seq))
         case State.DEAD:
             changes["delete_dead"].append((held.queue, held.seq))
         case State.FINISHED:
-            changes["delete_history"].append((held.seq,))
+            changes["delete_history"].append(held.seq)
 
 
 def put_ready(

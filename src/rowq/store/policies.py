@@ -84,6 +84,9 @@ class Policies:
         session.rows("raise_settings_version")
         self.forget()
 
+    def distrust(self) -> None:
+        self._checked_at = -1.0
+
     def forget(self) -> None:
         """What is remembered may have been rolled back."""
         self._known.clear()

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from rowq.errors import InvalidArgument
-from rowq.ids import message_id, write_receipt
+from rowq.ids import SMALL_SEQ, message_id
 from rowq.model.message import Delivery, Event, KvEntry, Message, State
-from rowq.model.payload import decode
+from rowq.model.payload import decode, decode_json
 from rowq.model.retry import Backoff
 from rowq.store.dialect import Row
 
@@ -18,22 +18,33 @@ _headers = msgspec.json.Decoder(dict[str, str]).decode
 _backoff = msgspec.json.Decoder(Backoff).decode
 
 
-def to_delivery(row: Row) -> Delivery:
-    seq, queue, attempt, token, until, format, payload, headers, sent_at, key, group, priority, own_id = row
-    id = message_id(seq, sent_at)
-    return Delivery(
-        own_id or id,
-        queue,
-        decode(format, payload),
-        _headers(headers) if headers else {},
-        attempt,
-        write_receipt(id, token),
-        until,
-        sent_at,
-        key,
-        group,
-        priority,
-    )
+def to_deliveries(rows: list[Row]) -> list[Delivery]:
+    """What a receive took, as consumers see it."""
+    deliveries = []
+    stem, stem_of = "", -1
+    for seq, queue, attempt, token, until, format, payload, headers, sent_at, key, group, priority, own_id in rows:
+        if seq >= SMALL_SEQ:
+            id = message_id(seq, sent_at)
+        else:
+            if sent_at != stem_of:  # messages that were sent together share all but the last digits
+                stem, stem_of = message_id(0, sent_at)[:-12], sent_at
+            id = f"{stem}{seq:012x}"
+        deliveries.append(
+            Delivery(
+                own_id or id,
+                queue,
+                decode_json(payload) if format else payload,
+                _headers(headers) if headers else {},
+                attempt,
+                f"{id}.{token:016x}",
+                until,
+                sent_at,
+                key,
+                group,
+                priority,
+            )
+        )
+    return deliveries
 
 
 def to_message(row: Row, state: State) -> Message:

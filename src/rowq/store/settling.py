@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rowq.model import lifecycle
-from rowq.model.draft import HAS_DEADLINE, MODE_MARKS
+from rowq.model.draft import MODE_MARKS
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.message import Outcome
 from rowq.store import groups
@@ -22,19 +22,7 @@ def settle(work: Work, calls: list[Settle]) -> None:
     leased = {row[0]: row for row in work.session.rows("lock_leased", seqs=seqs)}
     missing: set[int] = set()
     for call in calls:
-        settle_one = _ack_one if isinstance(call.verdict, Ack) else _settle_one
-        outcomes = []
-        for seq, token in call.receipts:
-            row = leased.get(seq)
-            if row is None:
-                missing.add(seq)
-                outcomes.append(Outcome.NOT_FOUND)
-            elif row[1] != token:
-                outcomes.append(Outcome.STALE)
-            else:
-                settle_one(work, call, row, leased)
-                outcomes.append(Outcome.DONE)
-        call.result = outcomes
+        (_ack if isinstance(call.verdict, Ack) else _settle)(work, call, leased, missing)
     work.flush()
     groups.call_up(work)
     work.flush()
@@ -42,19 +30,56 @@ def settle(work: Work, calls: list[Settle]) -> None:
         _tell_stale_from_gone(work, calls, missing)
 
 
-def _ack_one(work: Work, call: Settle, row: Row, leased: dict[int, Row]) -> None:
-    """Where nothing hangs on the message and nothing is kept of it, its two rows can simply go: the hot path."""
-    seq, _, queue, attempts, marks, expires_at, reason, consumer = row
-    policy = work.policy(queue)
-    if marks & ~_HARMLESS or expires_at is not None or reason is not None or policy.keep != "none":
-        _settle_one(work, call, row, leased)
-        return
-    del leased[seq]
-    changes = work.changes
-    changes["delete_leased"].append((seq,))
-    changes["delete_message"].append((seq,))
-    if policy.audit:
-        changes["insert_audit"].append((work.now, queue, seq, "acked", attempts, consumer or work.actor, None))
+def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int]) -> None:
+    """Where nothing hangs on a message and nothing is kept of it, its two rows can simply go: the hot path."""
+    outcomes: list[Outcome] = []
+    gone: list[int] = []
+    audited: list[Row] = []
+    for seq, token in call.receipts:
+        row = leased.get(seq)
+        if row is None or row[1] != token:
+            outcomes.append(_refused(row, seq, missing))
+            continue
+        policy = work.policy(row[2])
+        if row[4] or row[3] & ~_HARMLESS or policy.keep != "none":
+            _settle_one(work, call, row, leased)
+        else:
+            del leased[seq]
+            gone.append(seq)
+            if policy.audit:
+                audited.append(row)
+        outcomes.append(Outcome.DONE)
+    _audit_acks(work, audited)
+    work.changes["delete_leased"].extend(gone)
+    work.changes["delete_message"].extend(gone)
+    call.result = outcomes
+
+
+def _audit_acks(work: Work, rows: list[Row]) -> None:
+    if len(rows) == 1:
+        seq, _, queue, _, _, attempts, consumer = rows[0]
+        work.audit_as(consumer or work.actor, queue, seq, "acked", attempts)
+    elif rows:
+        work.session.run("audit_acked", seqs=[row[0] for row in rows], at=work.now, actor=work.actor)
+
+
+def _settle(work: Work, call: Settle, leased: dict[int, Row], missing: set[int]) -> None:
+    outcomes = []
+    for seq, token in call.receipts:
+        row = leased.get(seq)
+        if row is None or row[1] != token:
+            outcomes.append(_refused(row, seq, missing))
+        else:
+            _settle_one(work, call, row, leased)
+            outcomes.append(Outcome.DONE)
+    call.result = outcomes
+
+
+def _refused(row: Row | None, seq: int, missing: set[int]) -> Outcome:
+    if row is not None:
+        return Outcome.STALE
+    missing.add(seq)
+    return Outcome.NOT_FOUND
 
 
 def _settle_one(work: Work, call: Settle, row: Row, leased: dict[int, Row]) -> None:
@@ -70,19 +95,15 @@ def conclude(work: Work, held: Held, verdict: Verdict) -> None:
     """Writes what the rules make of a verdict about a leased message."""
     policy = policy_of_lease(work, held)
     change = lifecycle.decide(held.standing, verdict, policy, work.now, work.random)
-    attempt = held.redeliveries if held.reason is not None else held.attempts
-    work.audit_as(held.consumer or work.actor, held.queue, held.seq, _event(verdict), attempt, getattr(verdict, "error", None))
+    work.audit_as(held.consumer or work.actor, held.queue, held.seq, _event(verdict), held.deliveries, getattr(verdict, "error", None))
     move(work, held, change)
 
 
 def _extend(work: Work, row: Row, extend: Extend) -> int:
-    seq, _, queue, attempts, marks, _, _, consumer = row
-    deadline = None
-    if marks & HAS_DEADLINE:
-        deadline = dict(work.session.rows("read_deadlines", seqs=[seq])).get(seq)
-    until = lifecycle.lease_until(work.now, extend.lease_ms or work.policy(queue).lease_ms, deadline)
-    work.session.run("extend_lease", lease_until=until, seq=seq)
-    work.audit_as(consumer or work.actor, queue, seq, "extended", attempts)
+    held = hold_leased(work.session, [row[0]])[0]
+    until = lifecycle.lease_until(work.now, extend.lease_ms or work.policy(held.queue).lease_ms, held.deadline)
+    work.session.run("extend_lease", lease_until=until, seq=held.seq)
+    work.audit_as(held.consumer or work.actor, held.queue, held.seq, "extended", held.deliveries)
     return until
 
 
@@ -97,6 +118,6 @@ def _tell_stale_from_gone(work: Work, calls: list[Settle], missing: set[int]) ->
     present = {row[0] for row in work.session.rows("find_messages", seqs=sorted(missing))}
     for call in calls:
         call.result = [
-            Outcome.STALE if outcome is Outcome.NOT_FOUND and receipt.seq in present else outcome
+            Outcome.STALE if outcome is Outcome.NOT_FOUND and receipt[0] in present else outcome
             for outcome, receipt in zip(call.result or [], call.receipts, strict=True)
         ]

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import random
-import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal
 
-import msgspec
-
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
-from rowq.store.dialect import Dialect, Finding, Row, Session
-from rowq.store.queries import LIST_PARAMETER, Queries
+from rowq.store.dialect import Dialect, Finding, Session
 from rowq.store.sqlite_error import is_busy, translate
 from rowq.store.sqlite_examination import examine
+from rowq.store.sqlite_session import SqliteQueries, SqliteSession
 
 Durability = Literal["send", "full", "normal"]
 
@@ -29,51 +27,6 @@ _WAL_LIMIT = 64 << 20
 _CHECKPOINT_PAGES = 10_000
 """40 MB: the same few pages are written again and again, and a later checkpoint writes each of them once."""
 
-_LOCK_CLAUSE = re.compile(r"\s+FOR UPDATE[^\n]*\Z")
-
-
-class SqliteSession(Session):
-    def __init__(self, connection: sqlite3.Connection, queries: _SqliteQueries) -> None:
-        self._connection = connection
-        self._queries = queries
-
-    def rows(self, query: str, /, **values: Any) -> list[Row]:
-        return self._connection.execute(self._queries.bind(query, values), values).fetchall()
-
-    def run(self, query: str, /, **values: Any) -> int:
-        return self._connection.execute(self._queries.bind(query, values), values).rowcount
-
-    def many(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
-        text = self._queries.by_position(query, columns)
-        if len(rows) == 1:
-            self._connection.execute(text, rows[0])
-        else:
-            self._connection.executemany(text, rows)
-
-    def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
-        yield from self._connection.execute(self._queries.bind(query, values), values)
-
-
-class _SqliteQueries(Queries):
-    """A list is bound as a JSON array. One value in a list is bound as it is: opening json_each costs more than a whole lookup."""
-
-    def __init__(self) -> None:
-        super().__init__("sqlite", lambda text: _LOCK_CLAUSE.sub("", text))
-        self._of_one = {name: LIST_PARAMETER.sub(r":\1", self[name]) for name in self.names()}
-        self._of_many = {name: LIST_PARAMETER.sub(r"SELECT value FROM json_each(:\1)", self[name]) for name in self.names()}
-
-    def bind(self, query: str, values: dict[str, Any]) -> str:
-        """The text to run; lists among the values are replaced by what it takes."""
-        texts = self._of_one
-        for name, value in values.items():
-            if type(value) is list:
-                if len(value) == 1:
-                    values[name] = value[0]
-                else:
-                    values[name] = msgspec.json.encode(value).decode()
-                    texts = self._of_many
-        return texts[query]
-
 
 class Sqlite(Dialect):
     name = "sqlite"
@@ -84,9 +37,10 @@ class Sqlite(Dialect):
         self.path = _checked(path, must_exist)
         self.timeout = timeout
         self._durability = durability
-        self._queries = _SqliteQueries()
+        self._queries = SqliteQueries()
         self._synchronous = ""
         self._idle_readers: list[sqlite3.Connection] = []
+        self._busy_readers: set[sqlite3.Connection] = set()
         self._writer = self._open(_BUSY_SLICE)
         try:
             self._prepare(must_exist)
@@ -95,24 +49,25 @@ class Sqlite(Dialect):
             raise
         self._session = SqliteSession(self._writer, self._queries)
 
-    @contextmanager
-    def writing(self, *, durable: bool) -> Iterator[Session]:
+    def writing(self, *, durable: bool) -> _Writing:
+        return _Writing(self, durable)
+
+    def begin(self, durable: bool) -> Session:
         try:
-            self._roll_back()  # what an interrupt between BEGIN and here may have left open
+            self.roll_back()  # what an interrupt between BEGIN and the end of the last transaction may have left open
             self._set_synchronous(durable)
-            self._insist("BEGIN IMMEDIATE")
             try:
-                yield self._session
-            except BaseException:
-                self._roll_back()
-                raise
-            self._commit()
+                self._writer.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                self._insist("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
+        return self._session
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
         connection = self._take_reader()
+        self._busy_readers.add(connection)
         try:
             connection.execute("BEGIN")
             yield SqliteSession(connection, self._queries)
@@ -122,6 +77,8 @@ class Sqlite(Dialect):
             if isinstance(error, sqlite3.Error):
                 raise translate(error, self.path) from error
             raise
+        finally:
+            self._busy_readers.discard(connection)
         if len(self._idle_readers) < _IDLE_READERS:
             self._idle_readers.append(connection)
         else:
@@ -180,6 +137,11 @@ class Sqlite(Dialect):
     def translate(self, error: Exception) -> RowqError | None:
         return translate(error, self.path) if isinstance(error, sqlite3.Error) else None
 
+    def leave_to_parent(self) -> None:
+        if self._busy_readers:
+            _unsafe_here.add(self.path)  # a thread of the parent was reading: its connection cannot be closed here
+        self.close()
+
     def close(self) -> None:
         while self._idle_readers:
             self._idle_readers.pop().close()
@@ -210,6 +172,7 @@ class Sqlite(Dialect):
                 self._insist("PRAGMA journal_mode = WAL")
             self._insist("PRAGMA optimize = 0x10002")
             self._insist(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+            self._insist("PRAGMA secure_delete = FAST")  # some builds write every page that falls empty once more
             mode = self._writer.execute("PRAGMA journal_mode").fetchone()[0]
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
@@ -241,16 +204,16 @@ class Sqlite(Dialect):
                     ) from error
                 time.sleep(random.random() * 0.001)
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
         try:
-            self._insist("COMMIT")
+            self._writer.execute("COMMIT")
         except sqlite3.Error as error:
-            self._roll_back()
+            self.roll_back()
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
                 raise OutcomeUnknown(f"the disk failed while committing to {self.path}: it may or may not have been written") from error
-            raise
+            raise translate(error, self.path) from error
 
-    def _roll_back(self) -> None:
+    def roll_back(self) -> None:
         if self._writer.in_transaction:
             with suppress(sqlite3.Error):
                 self._writer.execute("ROLLBACK")
@@ -267,10 +230,40 @@ class Sqlite(Dialect):
             )
 
 
+class _Writing:
+    """A transaction of the one writer. A class, because a generator would cost as much as a query."""
+
+    __slots__ = ("_dialect", "_durable")
+
+    def __init__(self, dialect: Sqlite, durable: bool) -> None:
+        self._dialect = dialect
+        self._durable = durable
+
+    def __enter__(self) -> Session:
+        return self._dialect.begin(self._durable)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self._dialect.commit()
+            return
+        self._dialect.roll_back()
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, self._dialect.path) from error
+
+
+_unsafe_here: set[str] = set()
+"""Files that this process, a child of a fork, has inherited open and could not close."""
+
+
 def _checked(path: str, must_exist: bool) -> str:
     if not path or path == ":memory:":
         raise InvalidArgument("rowq keeps its messages in a file: give a path, such as sqlite:///jobs.db")
     absolute = Path(path).absolute()
+    if str(absolute) in _unsafe_here:
+        raise StoreUnavailable(
+            f"this process was forked while its parent was reading {absolute}, and SQLite cannot open it safely here: "
+            "fork before reading, or start workers with spawn"
+        )
     if absolute.is_dir():
         raise StoreUnavailable(f"{absolute} is a folder: name a file in it")
     if not absolute.parent.is_dir():

@@ -45,6 +45,7 @@ class Store:
                 raise
             if len(calls) > 1 and _may_be_the_fault_of_one(error):
                 for call in calls:
+                    call.result = call.error = None  # what it was told in company does not hold alone
                     self.perform([call])
             else:
                 for call in calls:
@@ -57,6 +58,10 @@ class Store:
             self._carry_out(self._work(session, policies), _Batch([call]))
             if call.error is not None:
                 raise call.error
+
+    def distrust_settings(self) -> None:
+        """They are read again by the next transaction."""
+        self._policies.distrust()
 
     def is_at_most_once(self, call: Receive) -> bool:
         """As far as is remembered: for callers outside of any transaction."""

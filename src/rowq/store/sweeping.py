@@ -23,7 +23,7 @@ def take_up(work: Work, queue: str, limit: int) -> int:
 def take_due(work: Work, queue: str, limit: int) -> int:
     rows = work.session.rows("take_due", queue=queue, now=work.now, limit=limit)
     for seq, _, attempts, expires_at, error, priority in rows:
-        work.changes["delete_scheduled"].append((seq,))
+        work.changes["delete_scheduled"].append(seq)
         put_ready(work, queue, priority, return_position(work, queue, seq), seq, attempts, expires_at, error)
     work.flush()
     return len(rows)
@@ -33,8 +33,7 @@ def take_lease_expired(work: Work, queue: str, until: int, limit: int) -> int:
     seqs = [row[0] for row in work.session.rows("take_lease_expired", queue=queue, now=until, limit=limit)]
     for held in hold_leased(work.session, seqs) if seqs else []:
         policy = policy_of_lease(work, held)
-        attempt = held.redeliveries if held.reason is not None else held.attempts
-        work.audit_as(held.consumer, held.queue, held.seq, "lease_expired", attempt)
+        work.audit_as(held.consumer, held.queue, held.seq, "lease_expired", held.deliveries)
         move(work, held, lifecycle.after_lease_expiry(held.standing, policy, work.now, work.random))
     work.flush()
     groups.call_up(work)
@@ -49,7 +48,7 @@ def take_ended(work: Work, limit: int) -> int:
     for held in hold_anywhere(work.session, sorted(ended)) if ended else []:
         _end(work, held)
         ended.discard(held.seq)
-    work.changes["delete_expiring"].extend((seq,) for seq in ended)  # nobody is there any more
+    work.changes["delete_expiring"].extend(ended)  # nobody is there any more
     work.flush()
     groups.call_up(work)
     work.flush()
@@ -87,8 +86,8 @@ def forget_finished(work: Work, queue: str, seqs: list[int]) -> None:
     if newest in seqs:
         work.session.run("hollow_history", seq=newest)
     work.session.run("delete_hollow_history")
-    work.changes["delete_history"].extend((seq,) for seq in seqs if seq != newest)
-    work.changes["delete_message"].extend((seq,) for seq in seqs)
+    work.changes["delete_history"].extend(seq for seq in seqs if seq != newest)
+    work.changes["delete_message"].extend(seqs)
 
 
 def retire_audit(work: Work, after: int, shortest_ms: int, limit: int) -> tuple[int, int | None]:
@@ -117,11 +116,11 @@ def retire_own_ids(work: Work, queue: str, limit: int) -> int:
 
 def _end(work: Work, held: Held) -> None:
     if held.state in (State.LEASED, State.DEAD):
-        work.changes["delete_expiring"].append((held.seq,))  # in flight it is immune; on return it is written again
+        work.changes["delete_expiring"].append(held.seq)  # in flight it is immune; on return it is written again
         return
     if expire(work, held, work.policy(held.queue)):
         return
     if held.expires_at is not None:
         work.changes["insert_expiring"].append((held.seq, held.queue, held.expires_at))
     else:
-        work.changes["delete_expiring"].append((held.seq,))
+        work.changes["delete_expiring"].append(held.seq)

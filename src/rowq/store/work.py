@@ -29,9 +29,8 @@ class Work:
         """When a topic will have something without anybody sending, as far as this transaction learned."""
         self.looked: dict[str, int | None] = {}
         """Topics whose times were looked up in this transaction, with the next one."""
-        self.admitted: defaultdict[str, int] = defaultdict(int)
-        """Messages of calls that were let in and are not written yet, by queue."""
-        self.own_ids: set[str] = set()
+        self.delivered: list[int] = []
+        """Leased in this transaction, and not in the audit yet."""
         self.leaving: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         """(queue, group) → messages on their way out, whose successors are called up by `groups.call_up`."""
 

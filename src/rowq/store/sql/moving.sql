@@ -14,11 +14,15 @@ INSERT INTO rowq_blocked (queue, group_key, seq, due, attempts, expires_at, erro
 VALUES (:queue, :group_key, :seq, :due, :attempts, :expires_at, :error);
 
 -- name: insert_leased
+INSERT INTO rowq_leased (seq, queue, lease_until, token, consumer, leased_at, attempts, expires_at, error, marks)
+VALUES (:seq, :queue, :lease_until, :token, :consumer, :leased_at, :attempts, :expires_at, :error, :marks);
+
+-- name: insert_leased_dead
 INSERT INTO rowq_leased (
-    seq, queue, lease_until, token, consumer, leased_at, attempts, expires_at, error, marks, reason, died_at, redeliveries
+    seq, queue, lease_until, token, consumer, leased_at, attempts, error, marks, reason, died_at, redeliveries
 )
 VALUES (
-    :seq, :queue, :lease_until, :token, :consumer, :leased_at, :attempts, :expires_at, :error, :marks, :reason, :died_at, :redeliveries
+    :seq, :queue, :lease_until, :token, :consumer, :leased_at, :attempts, :error, :marks, :reason, :died_at, :redeliveries
 );
 
 -- name: insert_dead
@@ -37,6 +41,25 @@ VALUES (
 INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor, detail)
 VALUES (:at, :queue, :seq, :event, :attempt, :actor, :detail);
 
+-- name: audit_enqueued
+-- The three events of an uneventful life, for many messages at once: what they say is in the tables already.
+INSERT INTO rowq_audit (at, queue, seq, event, actor)
+SELECT sent_at, queue, seq, 'enqueued', :actor
+FROM rowq_messages
+WHERE seq BETWEEN :first AND :last;
+
+-- name: audit_delivered
+INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor)
+SELECT leased_at, queue, seq, 'delivered', COALESCE(redeliveries, attempts), COALESCE(consumer, :actor)
+FROM rowq_leased
+WHERE seq IN (:seqs[]);
+
+-- name: audit_acked
+INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor)
+SELECT :at, queue, seq, 'acked', COALESCE(redeliveries, attempts), COALESCE(consumer, :actor)
+FROM rowq_leased
+WHERE seq IN (:seqs[]);
+
 -- name: insert_expiring
 INSERT INTO rowq_expiring (seq, queue, ends_at)
 VALUES (:seq, :queue, :ends_at)
@@ -49,13 +72,20 @@ WHERE queue = :queue
     AND position = :position
     AND seq = :seq;
 
+-- name: delete_ready_run
+-- All that stands between two positions of a rank. Only for a dialect that hands out rows as they stand, without gaps.
+DELETE FROM rowq_ready
+WHERE queue = :queue
+    AND ranking = :ranking
+    AND position BETWEEN :first AND :last;
+
 -- name: delete_scheduled
 DELETE FROM rowq_scheduled
-WHERE seq = :seq;
+WHERE seq IN (:seqs[]);
 
 -- name: delete_leased
 DELETE FROM rowq_leased
-WHERE seq = :seq;
+WHERE seq IN (:seqs[]);
 
 -- name: delete_blocked
 DELETE FROM rowq_blocked
@@ -70,15 +100,15 @@ WHERE queue = :queue
 
 -- name: delete_history
 DELETE FROM rowq_history
-WHERE seq = :seq;
+WHERE seq IN (:seqs[]);
 
 -- name: delete_message
 DELETE FROM rowq_messages
-WHERE seq = :seq;
+WHERE seq IN (:seqs[]);
 
 -- name: delete_expiring
 DELETE FROM rowq_expiring
-WHERE seq = :seq;
+WHERE seq IN (:seqs[]);
 
 -- name: leave_own_id
 UPDATE rowq_own_ids

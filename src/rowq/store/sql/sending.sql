@@ -18,6 +18,18 @@ VALUES (
     :delay_ms, :ttl_ms, :deadline_ms, :max_attempts, :backoff, :kv_keys, :own_id, :marks
 );
 
+-- name: insert_plain_message
+-- Most messages say nothing but their payload and priority; binding eleven NULLs for each costs more than it looks.
+INSERT INTO rowq_messages (seq, sent_at, queue, format, payload, priority, delay_ms, marks)
+VALUES (:seq, :sent_at, :queue, :format, :payload, :priority, 0, 0);
+
+-- name: make_ready
+-- Bodies that were just written, ready as they are.
+INSERT INTO rowq_ready (queue, ranking, position, seq, attempts)
+SELECT queue, -priority, seq, seq, 0
+FROM rowq_messages
+WHERE seq BETWEEN :first AND :last;
+
 -- name: replace_body
 UPDATE rowq_messages
 SET format = :format,

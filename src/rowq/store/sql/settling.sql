@@ -1,7 +1,7 @@
 -- Settling: what a consumer says about a delivery. The leased row is locked by seq, compared with the receipt's token, and moved.
 
 -- name: lock_leased
-SELECT seq, token, queue, attempts, marks, expires_at, reason, consumer
+SELECT seq, token, queue, marks, expires_at IS NOT NULL OR reason IS NOT NULL, attempts, consumer
 FROM rowq_leased
 WHERE seq IN (:seqs[])
 ORDER BY seq
@@ -16,9 +16,3 @@ WHERE seq IN (:seqs[]);
 UPDATE rowq_leased
 SET lease_until = :lease_until
 WHERE seq = :seq;
-
--- name: read_deadlines
-SELECT seq, sent_at + deadline_ms
-FROM rowq_messages
-WHERE seq IN (:seqs[])
-    AND deadline_ms IS NOT NULL;

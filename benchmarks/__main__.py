@@ -1,0 +1,107 @@
+"""`python -m benchmarks`: everything, or one benchmark by name; a table at the end, and a record of a whole run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import progress
+from rich.console import Console
+
+from benchmarks import batches, concurrency, depth, machine, record, single, transfer
+from benchmarks.harness import Bench, Chapter, Progress
+from benchmarks.scale import FULL, QUICK
+from benchmarks.scratch import scratch
+from benchmarks.table import to_rich
+
+BENCHMARKS: dict[str, Callable[[Bench], Chapter]] = {
+    "concurrency": concurrency.run,
+    "batches": batches.run,
+    "single": single.run,
+    "depth": depth.run,
+    "transfer": transfer.run,
+}
+
+
+def main(
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help=f"Only one of {', '.join(BENCHMARKS)}; may be repeated.")
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often the contestants take turns.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: to see that it runs. The bars are not meant for them.")] = False,
+    folder: Annotated[Path | None, typer.Option("--folder", help="Where the databases are put: a real disk.", show_default=False)] = None,
+) -> None:
+    """Measure rowq, its peers and raw SQL in one run.
+
+    Exits with 1 if a bar was missed. A whole run at full size is recorded in benchmarks/results.
+    """
+    names = only or list(BENCHMARKS)
+    if unknown := [name for name in names if name not in BENCHMARKS]:
+        raise typer.BadParameter(f"there is no {unknown[0]!r}: choose of {', '.join(BENCHMARKS)}", param_hint="--only")
+    out = Console()
+    started = time.monotonic()
+    with scratch(folder) as place, _Bar(names) as shown:
+        facts = machine.facts(place.folder)
+        out.print(" · ".join(f"{name} {fact}" for name, fact in facts.items()), highlight=False)
+        if facts["file system"] in ("tmpfs", "ramfs"):
+            out.print("This folder is memory: a durable commit costs nothing here. Choose another with --folder.", style="bold red")
+        chapters = []
+        for name in names:
+            shown.begin(name)
+            chapters.append(BENCHMARKS[name](Bench(QUICK if quick else FULL, rounds, place, shown)))
+    for chapter in chapters:
+        out.print(*to_rich(chapter), "")
+    missed = [claim.what for chapter in chapters for claim in chapter.claims if claim.holds is False]
+    out.print(f"{time.monotonic() - started:.0f} s; missed: {'; '.join(missed) or 'nothing'}", highlight=False)
+    if quick or only:
+        out.print("Not recorded: only a whole run at full size is.")
+    else:
+        files = record.write(chapters, facts, f"python -m benchmarks --rounds {rounds}", rounds)
+        out.print(f"Recorded: {', '.join(file.name for file in files)} in benchmarks/results", highlight=False)
+    if missed and not quick:
+        raise typer.Exit(1)
+
+
+class _Bar(Progress):
+    """A bar on stderr: which benchmark, which step of it. It is drawn between steps only, since drawing takes the interpreter."""
+
+    def __init__(self, names: list[str]) -> None:
+        columns = (
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+        )
+        self._shown = progress.Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+        self._tasks = {name: self._shown.add_task(name, total=None, start=False) for name in names}
+        self._now = names[0]
+        self._begun = 0
+
+    def __enter__(self) -> _Bar:
+        self._shown.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shown.stop()
+
+    def begin(self, name: str) -> None:
+        self._finish()
+        self._now, self._begun = name, 0
+        self._shown.start_task(self._tasks[name])
+
+    def expect(self, steps: int) -> None:
+        self._shown.update(self._tasks[self._now], total=steps)
+
+    def step(self, text: str) -> None:
+        self._shown.update(self._tasks[self._now], completed=self._begun, description=f"{self._now} · {text}", refresh=True)
+        self._begun += 1
+
+    def _finish(self) -> None:
+        self._shown.update(self._tasks[self._now], completed=self._begun, description=self._now)
+
+
+if __name__ == "__main__":
+    typer.run(main)

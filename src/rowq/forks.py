@@ -1,0 +1,52 @@
+"""Forks: a child process inherits connections that it must neither use nor leave lying about.
+
+SQLite keeps account of its file locks in memory. A child that opened a file again beside an inherited connection would believe
+that it holds locks which only its parent holds, and could lose what it writes. So nobody is in a transaction while a process
+forks, and the child closes what it has inherited before anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Protocol
+
+
+class _Forkable(Protocol):
+    def hold_still(self) -> None: ...
+
+    def go_on(self) -> None: ...
+
+    def be_forked(self) -> None: ...
+
+
+class Forks:
+    def __init__(self) -> None:
+        self._watched: weakref.WeakSet[_Forkable] = weakref.WeakSet()
+        self._held: list[_Forkable] = []
+        os.register_at_fork(before=self._before, after_in_parent=self._in_parent, after_in_child=self._in_child)
+
+    def watch(self, one: _Forkable) -> None:
+        self._watched.add(one)
+
+    def forget(self, one: _Forkable) -> None:
+        self._watched.discard(one)
+
+    def _before(self) -> None:
+        self._held = sorted(self._watched, key=id)  # always in the same order, so that two forks cannot lock each other out
+        for one in self._held:
+            one.hold_still()
+
+    def _in_parent(self) -> None:
+        for one in self._held:
+            one.go_on()
+        self._held = []
+
+    def _in_child(self) -> None:
+        for one in self._held:
+            one.be_forked()
+            self._watched.discard(one)
+        self._held = []
+
+
+forks = Forks()

@@ -1,0 +1,64 @@
+"""How SQLite runs named queries: no locks to take, lists as JSON, one row without executemany."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from rowq.store.dialect import Row, Session
+from rowq.store.queries import LIST_PARAMETER, Queries
+
+_LOCK_CLAUSE = re.compile(r"\s+FOR UPDATE[^\n]*\Z")
+"""There is one writer at a time: nothing to lock."""
+
+
+class SqliteSession(Session):
+    hands_out_runs = True
+
+    def __init__(self, connection: sqlite3.Connection, queries: SqliteQueries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def rows(self, query: str, /, **values: Any) -> list[Row]:
+        return self._connection.execute(self._queries.bind(query, values), values).fetchall()
+
+    def run(self, query: str, /, **values: Any) -> int:
+        return self._connection.execute(self._queries.bind(query, values), values).rowcount
+
+    def many(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+        text = self._queries.by_position(query, columns)
+        if len(rows) == 1:
+            self._connection.execute(text, rows[0])
+        else:
+            self._connection.executemany(text, rows)
+
+    def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
+        self.run("insert_leased_alike", tokens=msgspec.json.encode(tokens).decode(), **values)
+
+    def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
+        yield from self._connection.execute(self._queries.bind(query, values), values)
+
+
+class SqliteQueries(Queries):
+    """A list is bound as a JSON array. One value in a list is bound as it is: opening json_each costs more than a whole lookup."""
+
+    def __init__(self) -> None:
+        super().__init__("sqlite", lambda text: _LOCK_CLAUSE.sub("", text))
+        self._of_one = {name: LIST_PARAMETER.sub(r":\1", self[name]) for name in self.names()}
+        self._of_many = {name: LIST_PARAMETER.sub(r"SELECT value FROM json_each(:\1)", self[name]) for name in self.names()}
+
+    def bind(self, query: str, values: dict[str, Any]) -> str:
+        """The text to run; lists among the values are replaced by what it takes."""
+        texts = self._of_one
+        for name, value in values.items():
+            if type(value) is list:
+                if len(value) == 1:
+                    values[name] = value[0]
+                else:
+                    values[name] = msgspec.json.encode(value).decode()
+                    texts = self._of_many
+        return texts[query]

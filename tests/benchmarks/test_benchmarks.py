@@ -1,0 +1,99 @@
+"""Every benchmark runs from end to end and says what it promises; whether its bars are met is for `make bench`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import record
+from benchmarks.__main__ import BENCHMARKS
+from benchmarks.harness import Bar, Bench, Claim, Gauge, Timing, Turns, interleave
+from benchmarks.machine import facts
+from benchmarks.payload import SIZE, body
+from benchmarks.scale import Scale
+from benchmarks.scratch import Scratch, scratch
+from benchmarks.table import number, to_markdown, to_rich
+
+TINY = Scale(
+    turns=2,
+    caller_turns=2,
+    callers=4,
+    calls_each=2,
+    cycles=2,
+    batch=5,
+    backlog=10,
+    small=20,
+    large=40,
+    few=20,
+    many=60,
+    aside=30,
+    samples=20,
+    lines=50,
+)
+
+BARS = {
+    "concurrency": [Bar("at least", 10), Bar("at least", 3)],
+    "batches": [Bar("at least", 60), Bar("at most", 140)],
+    "single": [Bar("at least", 80), Bar("at least", 2)],
+    "depth": [Bar("at most", 130)] * 3,
+    "transfer": [Bar("at most", 200)] * 2,
+}
+RATE = Gauge("send", "/s")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with scratch(tmp_path) as place:
+        yield Bench(TINY, 2, place)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_measures_in_every_round_and_holds_it_against_its_bars(name: str, bench: Bench) -> None:
+    chapter = BENCHMARKS[name](bench)
+    assert chapter.name == name
+    assert all(len(series.values) == bench.rounds and min(series.values) > 0 for series in chapter.series)
+    assert all(len(claim.values) == bench.rounds and min(claim.values) > 0 for claim in chapter.claims)
+    bars = [claim.bar for claim in chapter.claims if claim.bar is not None]
+    assert set(bars) <= set(BARS[name]) if name == "single" else bars == BARS[name]  # litequeue may not be installed
+    assert not list(bench.scratch.folder.iterdir()), "a benchmark cleans up"
+
+
+def test_turns_of_a_round_are_added_up_and_the_first_is_not_always_the_same(tmp_path: Path) -> None:
+    taken: list[str] = []
+
+    def contestant(name: str, seconds: float, turns: int) -> Turns:
+        for _ in range(turns):
+            taken.append(name)
+            yield {RATE: Timing(seconds, 10)}
+
+    bench = Bench(TINY, 1, Scratch(tmp_path))
+    scores = interleave(bench, {"quick": lambda room: contestant("quick", 1, 2), "slow": lambda room: contestant("slow", 4, 3)})
+    assert taken == ["quick", "slow", "slow", "quick", "slow"]
+    assert scores.of("quick", RATE) == (10.0,) and scores.of("slow", RATE) == (2.5,)
+    assert scores.percent(RATE, "quick", "slow") == (400.0,)
+
+
+@pytest.mark.parametrize(
+    ("bar", "holds"), [(Bar("at least", 2), True), (Bar("at least", 4), False), (Bar("at most", 2), False), (None, None)]
+)
+def test_a_bar_is_held_against_the_median(bar: Bar | None, holds: bool | None) -> None:
+    assert Claim("it", "x", (1, 3, 9), bar).holds is holds
+
+
+def test_what_is_written_tells_figures_and_bars_and_no_path(bench: Bench, tmp_path: Path) -> None:
+    chapter = BENCHMARKS["batches"](bench)
+    data, page = record.write([chapter], facts(bench.scratch.folder), "python -m benchmarks", bench.rounds, tmp_path / "results")
+    found = json.loads(data.read_bytes())
+    assert [each["name"] for each in found["chapters"]] == ["batches"]
+    assert {"cores", "memory", "Python", "SQLite", "file system"} <= set(found["machine"])
+    assert to_markdown(chapter) in page.read_text(encoding="utf-8")
+    assert str(tmp_path) not in data.read_text(encoding="utf-8") + page.read_text(encoding="utf-8")
+    assert [table.row_count for table in to_rich(chapter)] == [7, len(chapter.claims)]
+
+
+def test_a_payload_is_as_large_as_the_tables_say() -> None:
+    assert {len(body(0)), len(body(123_456_789))} == {SIZE}
+    assert number(12_345.6, "/s") == "12,346 /s" and number(12.34, "x") == "12.3x"

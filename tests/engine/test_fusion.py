@@ -1,0 +1,165 @@
+"""Calls that arrive together become one batch: its bounds, its order, and who is answered with what."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from rowq import BrokerClosed, QueueFull, StoreBusy
+from rowq.fusion import MAX_BYTES, MAX_ROWS, MAX_WAITING_BYTES, Fusion
+from tests.engine.conftest import Gather
+from tests.engine.jobs import Desk, Job
+from tests.support.background import Background
+from tests.support.crowd import Crowd
+
+
+def answers(calls: list[Background[str]]) -> list[str]:
+    return [call.result() for call in calls]
+
+
+def test_a_lone_call_is_performed_alone(desk: Desk, fusion: Fusion) -> None:
+    assert fusion.run(Job("a")) == "a"
+    assert desk.batches == [["a"]]
+
+
+def test_calls_that_come_meanwhile_go_together_in_the_order_they_came(desk: Desk, gather: Gather) -> None:
+    calls = gather(Job("a"), Job("b"), Job("c"))
+    desk.let_go()
+    assert answers(calls) == ["first", "a", "b", "c"]
+    assert desk.batches == [["first"], ["a", "b", "c"]]
+
+
+def test_a_batch_has_a_bound_in_rows(desk: Desk, gather: Gather) -> None:
+    calls = gather(Job("a", rows=MAX_ROWS - 1), Job("b", rows=1), Job("c", rows=1))
+    desk.let_go()
+    answers(calls)
+    assert desk.batches == [["first"], ["a", "b"], ["c"]]
+
+
+def test_a_batch_has_a_bound_in_bytes(desk: Desk, gather: Gather) -> None:
+    calls = gather(Job("a", size=MAX_BYTES), Job("b", size=1), Job("c", size=MAX_BYTES))
+    desk.let_go()
+    answers(calls)
+    assert desk.batches == [["first"], ["a"], ["b"], ["c"]]
+
+
+def test_a_call_over_the_bounds_is_performed_by_itself(desk: Desk, gather: Gather) -> None:
+    calls = gather(Job("a"), Job("b", rows=MAX_ROWS * 50, size=MAX_BYTES * 2), Job("c"))
+    desk.let_go()
+    answers(calls)
+    assert desk.batches == [["first"], ["a"], ["b"], ["c"]]
+
+
+def test_nobody_is_overtaken_by_a_smaller_call(desk: Desk, gather: Gather) -> None:
+    calls = gather(Job("a", rows=600), Job("b", rows=600), Job("c", rows=1))
+    desk.let_go()
+    answers(calls)
+    assert desk.batches == [["first"], ["a"], ["b", "c"]]
+
+
+def test_an_error_is_the_callers_own(desk: Desk, gather: Gather) -> None:
+    def refuse(calls: object) -> None:
+        bad.result, bad.error = None, QueueFull("full")
+
+    bad = Job("bad")
+    desk.after = refuse
+    first, good, refused = gather(Job("good"), bad)
+    desk.let_go()
+    assert answers([first, good]) == ["first", "good"]
+    with pytest.raises(QueueFull):
+        refused.result()
+
+
+def test_more_waiting_bytes_than_the_bound_are_refused(desk: Desk, fusion: Fusion, gather: Gather) -> None:
+    calls = gather(Job("a", size=MAX_WAITING_BYTES), Job("b", size=1))
+    with pytest.raises(StoreBusy, match="slow down"):
+        fusion.run(Job("c"))
+    desk.let_go()
+    assert answers(calls) == ["first", "a", "b"]
+    assert fusion.run(Job("c")) == "c"
+
+
+def test_a_call_past_its_timeout_is_not_performed(desk: Desk) -> None:
+    fusion = Fusion(desk.perform, timeout=0.05)
+    desk.hold()
+    first = Background(lambda: fusion.run(Job("first")))
+    desk.wait_for("first")
+    late = [Background(lambda: fusion.run(Job("late"))) for _ in range(3)]
+    threading.Event().wait(0.1)
+    desk.let_go()
+    assert first.result() == "first"
+    for call in late:
+        with pytest.raises(StoreBusy, match="not written"):
+            call.result()
+    assert desk.batches == [["first"]]
+    assert fusion.run(Job("next")) == "next"
+
+
+def test_many_threads_are_all_answered_with_their_own(desk: Desk, fusion: Fusion) -> None:
+    def run(thread: int) -> list[str]:
+        return [fusion.run(Job(f"{thread}-{number}")) for number in range(200)]
+
+    answered = Crowd([lambda thread=thread: run(thread) for thread in range(16)]).results()  # type: ignore[misc]
+    assert answered == [[f"{thread}-{number}" for number in range(200)] for thread in range(16)]
+    performed = [name for batch in desk.batches for name in batch]
+    assert sorted(performed) == sorted(name for names in answered for name in names)
+
+
+def test_a_thread_keeps_its_order(desk: Desk, fusion: Fusion) -> None:
+    Crowd([lambda: [fusion.run(Job(f"{n}")) for n in range(100)]]).results()
+    assert [name for batch in desk.batches for name in batch] == [f"{n}" for n in range(100)]
+
+
+def test_an_idle_desk_may_be_used_for_something_else(desk: Desk, fusion: Fusion, gather: Gather) -> None:
+    assert fusion.if_idle(lambda: "tidied") == "tidied"
+    calls = gather(Job("a"))
+    assert fusion.if_idle(lambda: "tidied") is None
+    desk.let_go()
+    answers(calls)
+
+
+def test_calls_that_come_while_the_desk_is_used_for_something_else_are_performed_after_it(desk: Desk, fusion: Fusion) -> None:
+    release = threading.Event()
+    tidying = Background(lambda: fusion.if_idle(lambda: release.wait(10)))
+    call = Background(lambda: fusion.run(Job("a")))
+    release.set()
+    assert tidying.result()
+    assert call.result() == "a"
+
+
+def test_an_error_of_something_else_leaves_the_desk_free(fusion: Fusion) -> None:
+    def fail() -> None:
+        raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        fusion.if_idle(fail)
+    assert fusion.run(Job("a")) == "a"
+
+
+def test_closing_answers_those_who_wait_and_refuses_those_who_come(desk: Desk, fusion: Fusion, gather: Gather) -> None:
+    finished: list[str] = []
+    calls = gather(Job("a"), Job("b"))
+    closing = Background(lambda: fusion.close(lambda: finished.append("closed")))
+    with pytest.raises(BrokerClosed):
+        Background(lambda: _run_until_refused(fusion)).result()
+    assert not finished
+    desk.let_go()
+    closing.result()
+    assert answers(calls) == ["first", "a", "b"]
+    assert finished == ["closed"]
+
+
+def test_closing_twice_closes_once(fusion: Fusion) -> None:
+    finished: list[str] = []
+    fusion.close(lambda: finished.append("closed"))
+    fusion.close(lambda: finished.append("again"))
+    assert finished == ["closed"]
+    assert fusion.if_idle(lambda: 1) is None
+
+
+def _run_until_refused(fusion: Fusion) -> None:
+    """Closing begins in another thread; until it has, a call would wait at the desk that is held."""
+    while True:
+        fusion.check_open()
+        threading.Event().wait(0.001)

@@ -1,0 +1,160 @@
+"""Coroutines in front of the same desk: they fuse, mix with threads, and may go away at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rowq import BrokerClosed, StoreBusy
+from rowq.fusion import Fusion
+from rowq.store.calls import Call
+from tests.engine.jobs import Desk, Job
+from tests.support.background import Background
+from tests.support.crowd import Crowd
+from tests.support.patience import eventually_async
+
+
+def test_the_calls_of_one_turn_of_the_loop_go_together(desk: Desk, fusion: Fusion) -> None:
+    async def main() -> list[str]:
+        return await asyncio.gather(*(fusion.run_async(Job(f"{n}")) for n in range(100)))
+
+    assert asyncio.run(main()) == [f"{n}" for n in range(100)]
+    assert desk.batches == [[f"{n}" for n in range(100)]]
+
+
+def test_threads_and_loops_share_a_desk(desk: Desk, fusion: Fusion) -> None:
+    def from_a_thread(name: int) -> list[str]:
+        return [fusion.run(Job(f"{name}-{n}")) for n in range(150)]
+
+    async def from_a_loop(name: int) -> list[str]:
+        return await asyncio.gather(*(fusion.run_async(Job(f"{name}-{n}")) for n in range(150)))
+
+    async def one_after_another(name: int) -> list[str]:
+        return [await fusion.run_async(Job(f"{name}-{n}")) for n in range(150)]
+
+    calls = [
+        *(lambda name=name: from_a_thread(name) for name in range(4)),
+        *(lambda name=name: asyncio.run(from_a_loop(name)) for name in range(4, 6)),
+        *(lambda name=name: asyncio.run(one_after_another(name)) for name in range(6, 8)),
+    ]
+    assert Crowd(calls).results() == [[f"{name}-{n}" for n in range(150)] for name in range(8)]
+    performed = [name for batch in desk.batches for name in batch]
+    assert len(performed) == len(set(performed)) == 8 * 150
+
+
+def test_who_goes_away_before_the_turn_comes_is_not_performed(desk: Desk, fusion: Fusion) -> None:
+    async def main() -> str:
+        desk.hold()
+        first = asyncio.create_task(fusion.run_async(Job("first")))
+        await eventually_async(lambda: desk.batches)
+        second = asyncio.create_task(fusion.run_async(Job("second")))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        desk.let_go()
+        return await first
+
+    assert asyncio.run(main()) == "first"
+    assert fusion.run(Job("third")) == "third"
+    assert desk.batches == [["first"], ["third"]]
+
+
+def test_who_goes_away_while_being_performed_is_told_of(desk: Desk, fusion: Fusion) -> None:
+    gone: list[Call[Any]] = []
+    fusion.abandoned = gone.append
+    job = Job("mine")
+
+    async def main() -> None:
+        desk.hold()
+        mine = asyncio.create_task(fusion.run_async(job))
+        await eventually_async(lambda: desk.batches)
+        mine.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await mine
+        desk.let_go()
+        await eventually_async(lambda: gone)
+
+    asyncio.run(main())
+    assert gone == [job]
+    assert job.result == "mine"
+
+
+def test_who_goes_away_between_the_answer_and_looking_at_it_is_told_of(desk: Desk, fusion: Fusion) -> None:
+    """The answer lies in the future already when the task is cancelled: nobody else will ever see it."""
+    gone: list[Call[Any]] = []
+    fusion.abandoned = gone.append
+    job = Job("mine")
+
+    async def main() -> None:
+        mine = asyncio.create_task(fusion.run_async(job))
+        loop, answered = asyncio.get_running_loop(), threading.Event()
+
+        def cancel_once_answered() -> None:
+            # The loop stands still here, so the answer is in its queue; the task is behind it, and this comes in between.
+            assert answered.wait(10)
+            loop.call_soon(mine.cancel)
+
+        def after(calls: Sequence[Call[Any]]) -> None:
+            loop.call_soon_threadsafe(cancel_once_answered)
+
+        desk.after = after
+        call_soon = loop.call_soon_threadsafe
+
+        def tell(callback: Any, *arguments: Any) -> asyncio.Handle:
+            handle = call_soon(callback, *arguments)
+            if callback is not cancel_once_answered:
+                answered.set()
+            return handle
+
+        loop.call_soon_threadsafe = tell  # type: ignore[assignment, method-assign]
+        with pytest.raises(asyncio.CancelledError):
+            await mine
+        await eventually_async(lambda: gone, within=5)
+
+    asyncio.run(main())
+    assert gone == [job]
+
+
+def test_a_loop_that_ends_under_its_callers_holds_nobody_up(desk: Desk, fusion: Fusion) -> None:
+    gone: list[Call[Any]] = []
+    fusion.abandoned = gone.append
+    desk.hold()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(fusion.run_async(Job("mine")))
+    loop.run_until_complete(eventually_async(lambda: desk.batches))
+    task.cancel()
+    loop.run_until_complete(asyncio.wait([task]))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    desk.let_go()
+    assert Background(lambda: fusion.run(Job("next"))).result() == "next"
+    assert [call.result for call in gone] == ["mine"]
+
+
+def test_a_coroutine_past_its_timeout_is_not_performed(desk: Desk) -> None:
+    fusion = Fusion(desk.perform, timeout=0.05)
+
+    async def main() -> None:
+        desk.hold()
+        first = asyncio.create_task(fusion.run_async(Job("first")))
+        await eventually_async(lambda: desk.batches)
+        late = asyncio.create_task(fusion.run_async(Job("late")))
+        await asyncio.to_thread(threading.Event().wait, 0.1)
+        desk.let_go()
+        assert await first == "first"
+        with pytest.raises(StoreBusy):
+            await late
+
+    asyncio.run(main())
+    assert desk.batches == [["first"]]
+
+
+def test_a_closed_desk_refuses_coroutines(fusion: Fusion) -> None:
+    fusion.close(lambda: None)
+    with pytest.raises(BrokerClosed):
+        asyncio.run(fusion.run_async(Job("a")))

@@ -1,0 +1,56 @@
+"""Many who wait for nothing cost next to nothing: one look a second for a queue and process, however many they are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq import Broker
+from tests.support.background import Background
+from tests.support.patience import eventually
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False) as broker:
+        yield broker
+
+
+@pytest.fixture
+def looks(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One entry for each transaction of the writer."""
+    counted: list[str] = []
+    writing = broker._engine.dialect.writing
+
+    def count(**options: Any) -> Any:
+        counted.append(threading.current_thread().name)
+        return writing(**options)
+
+    monkeypatch.setattr(broker._engine.dialect, "writing", count)
+    return counted
+
+
+def test_forty_who_wait_look_about_once_a_second(broker: Broker, looks: list[str]) -> None:
+    waiting = [Background(lambda: broker.receive("q", wait=30)) for _ in range(40)]
+    eventually(lambda: broker._engine._room.count() == 40)
+    settled = len(looks)
+    threading.Event().wait(2.5)
+    assert len(looks) - settled <= 3
+    broker.send_many("q", range(40))
+    assert sorted(call.result()[0].payload for call in waiting) == list(range(40))
+
+
+def test_a_message_sent_to_many_who_wait_is_looked_for_by_few(broker: Broker, looks: list[str]) -> None:
+    waiting = [Background(lambda: broker.receive("q", wait=30)) for _ in range(40)]
+    eventually(lambda: broker._engine._room.count() == 40)
+    settled = len(looks)
+    broker.send("q", "x")
+    eventually(lambda: any(not call.is_running for call in waiting))
+    assert len(looks) - settled <= 5
+    broker.send_many("q", range(39))
+    assert len([call.result() for call in waiting]) == 40

@@ -1,0 +1,82 @@
+"""Histories that once went wrong, or nearly did: each is told again, step by step, against the model."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.histories.events import Event, Extend, Purge, Redrive, Reopen, Send, Settle, Sweep, Time, Verdict, Work
+from tests.histories.test_histories import SETTINGS
+from tests.histories.world import World
+
+NACK, REJECT = Verdict("nack"), Verdict("reject")
+TAKE = Work("q", 1, None, [])
+TAKE_DEAD = Work("q.dlq", 1, None, [])
+
+HISTORIES: dict[str, tuple[str, list[Event]]] = {
+    "a send finds its key on a message past its time": (
+        "the defaults",
+        [Send([{"key": "k1", "ttl": 2}]), Time(3), Send([{"key": "k1"}]), TAKE],
+    ),
+    "a send finds its key on the head of its group, past its time": (
+        "the defaults",
+        [Send([{"key": "k1", "ttl": 2, "group": "g1"}, {"group": "g1"}]), Time(3), Send([{"key": "k1", "group": "g1"}]), TAKE],
+    ),
+    "a redrive fills a queue over its limit": (
+        "short of room",
+        [
+            *(Send([{}, {}]), Send([{}, {}]), Work("q", 2, None, [REJECT, REJECT]), Work("q", 2, None, [REJECT, REJECT])),
+            *(Send([{"key": "k1"}]), Redrive(True), Send([{}]), Send([{"key": "k1"}]), TAKE, Settle(1, Verdict("ack")), Send([{}])),
+        ],
+    ),
+    "a full queue takes a replacement": (
+        "short of room",
+        [Send([{"key": "k1"}, {}]), Send([{}, {}]), Send([{"key": "k1"}]), Send([{"key": "k1"}, {}])],
+    ),
+    "an extension of a dead letter before its deadline": (
+        "the defaults",
+        [Send([{"deadline": 10}]), Work("q", 1, None, [REJECT]), TAKE_DEAD, Extend(1, None), Time(15), Settle(1, NACK)],
+    ),
+    "a failure told after the deadline": ("at most once", [Send([{"deadline": 10}]), TAKE, Time(15), Settle(1, NACK), Redrive(True)]),
+    "an older message of a group comes back before a head that waits": (
+        "the defaults",
+        [Send([{"group": "g1"}]), Work("q", 1, None, [REJECT]), Send([{"group": "g1", "delay": 20}]), Redrive(True), TAKE, Time(30)],
+    ),
+    "an older message of a group comes back behind a head that is leased": (
+        "the defaults",
+        [Send([{"group": "g1"}]), Work("q", 1, None, [REJECT]), Send([{"group": "g1"}]), TAKE, Redrive(True), Settle(1, NACK), TAKE],
+    ),
+    "who comes back under a key that is taken disturbs no group": (
+        "everything kept",
+        [
+            *(Send([{"key": "k1", "group": "g1", "ttl": 2}]), Time(3), Send([{"key": "k1"}, {"delay": 2, "group": "g1"}])),
+            *(Time(3), Redrive(True), TAKE),
+        ],
+    ),
+    "an expired head gives way to a follower of higher rank": (
+        "the defaults",
+        [Send([{"group": "g1", "ttl": 2}, {}, {"group": "g1", "priority": 1}]), Time(3), Work("q", 3, None, [])],
+    ),
+    "the ready of a group are purged and the next is called up": (
+        "the defaults",
+        [Send([{"group": "g1"}] * 3), Purge({"ready"}), TAKE, Purge({"leased"}), Reopen(), TAKE],
+    ),
+    "a lease that ran out a moment ago is not swept away": (
+        "the defaults",
+        [Send([{}]), Work("q", 1, 1, []), Time(1.5), Sweep(), Settle(1, Verdict("ack"))],
+    ),
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_known_history_is_as_the_model_says(history: str) -> None:
+    settings, events = HISTORIES[history]
+    world = World(SETTINGS[settings])
+    try:
+        for event in events:
+            event.happen(world)
+            world.check()
+            world.check_counts()
+            world.check_tables()
+        world.drain()
+    finally:
+        world.close()

@@ -1,0 +1,124 @@
+"""A broker and its model side by side. What is done to the one is done to the other, and then they are compared."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import rowq
+from rowq import Broker, Delivery, Draft, ManualClock, Outcome, Settings, State
+from rowq.model.queue import resolve
+from tests.histories.comparison import as_expected, expected_delivery, ms, of_delivery, of_message
+from tests.histories.entry import Entry
+from tests.histories.model import WAITING, Model
+from tests.support.tables import Tables
+
+STATES = [str(state) for state in State]
+
+Held = tuple[Delivery, int]
+"""A delivery, and the number of its lease in the model."""
+
+
+class World:
+    def __init__(self, settings: Settings) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="rowq-history-"))
+        self._settings = settings
+        self.clock = ManualClock()
+        self.model = Model(resolve(settings), self.clock)
+        self.sent: list[str] = []
+        self.deliveries: list[Held] = []
+        self.broker = self._open()
+        self.broker.send_many("bystander", [Draft("a", key="k1", group="g1", ttl=0), Draft("b", key="k2", group="g1", ttl=0)])
+        self._tables = Tables(self._folder / "jobs.db")
+
+    def reopen(self) -> None:
+        """As a process that ends and begins anew: all that was remembered is gone."""
+        self.broker.close()
+        self.broker = self._open()
+
+    def close(self) -> None:
+        self._tables.close()
+        self.broker.close()
+        shutil.rmtree(self._folder)
+
+    def current(self) -> list[Held]:
+        return [held for held in self.deliveries if self.model.is_current(self.model.entries.get(held[0].id), held[1])]
+
+    def chosen(self, which: int) -> list[Held]:
+        """One or two deliveries, mostly current ones; stale receipts are tried as well."""
+        pool = (self.current() if which % 5 else []) or self.deliveries[-6:]
+        first = which % max(1, len(pool))
+        return pool[first : first + 1 + which % 2]
+
+    def receive(self, queue: str, most: int, lease: float | None) -> list[Held]:
+        deliveries = self.broker.receive(queue, max=most, lease=lease)
+        expected = (self.model.receive if queue == "q" else self.model.receive_dead)(most, ms(lease))
+        assert [of_delivery(delivery) for delivery in deliveries] == [expected_delivery(entry) for entry in expected]
+        held = [(delivery, entry.lease) for delivery, entry in zip(deliveries, expected, strict=True)]
+        self.deliveries += held
+        return held
+
+    def settle(self, chosen: list[Held], outcomes: list[Outcome], apply: Callable[[Entry], None]) -> None:
+        """What is current is settled, in the model too; of everything else nothing changes."""
+        expected = []
+        for delivery, number in chosen:
+            entry = self.model.entries.get(delivery.id)
+            if entry is not None and self.model.is_current(entry, number):
+                apply(entry)
+                expected.append(Outcome.DONE)
+            else:
+                expected.append(Outcome.STALE if entry is not None and entry.has_body else Outcome.NOT_FOUND)
+        assert outcomes == expected
+
+    def drain(self) -> None:
+        """Nothing is stuck and nothing is lost: with time and patience, all that waits comes out."""
+        for id in self.sent:
+            self.check_by_id(id)
+        for _ in range(40):
+            if not self.model.of(*WAITING, "leased"):
+                break
+            self.clock.advance(3_600)
+            self.broker.sweep()
+            self.model.sweep()
+            self.receive("q", 1_000, None)
+            current = self.current()
+            self.settle(current, self.broker.ack_many([delivery for delivery, _ in current]), self.model.ack)
+            self.check()
+        assert (self.broker.stats("q").depth, self.model.of(*WAITING)) == (0, []), "stuck"
+        self.check_tables()
+
+    def check(self) -> None:
+        """Every message is in one state, and in the one that the model says; the ready ones stand in its order."""
+        found = list(self.broker.walk("q", states=STATES))
+        assert len(found) == len({message.id for message in found}), "a message in two states"
+        expected = {id: as_expected(entry) for id, entry in self.model.entries.items()}
+        assert {message.id: of_message(message) for message in found} == expected
+        ready = [message.id for message in found if message.state == "ready"]
+        assert ready == [entry.id for entry in self.model.ready()], "the order of the ready"
+
+    def check_counts(self) -> None:
+        stats = self.broker.stats("q")
+        expected = Counter("dead" if entry.state == "leased" and entry.reason else entry.state for entry in self.model.entries.values())
+        assert {state: getattr(stats, state) for state in STATES} == {state: expected[state] for state in STATES}
+        bystander = self.broker.stats("bystander")
+        assert (bystander.ready, bystander.blocked, bystander.depth) == (1, 1, 2), "another queue was touched"
+
+    def check_by_id(self, id: str) -> None:
+        entry = self.model.entries.get(id)
+        try:
+            message = self.broker.get(id)
+        except rowq.MessageNotFound:
+            assert entry is None, "lost"
+            return
+        assert entry is not None, "it should be gone"
+        assert of_message(message) == as_expected(entry)
+
+    def check_tables(self) -> None:
+        assert self._tables.faults() == {}
+
+    def _open(self) -> Broker:
+        url = f"sqlite:///{self._folder / 'jobs.db'}?durability=normal"
+        return rowq.connect(url, clock=self.clock, upkeep=False, defaults=self._settings)

@@ -1,0 +1,127 @@
+"""Another process on the same database: a module beside this one, its log, and the ways in which it ends."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.support.patience import DEADLINE, eventually
+
+ROOT = Path(__file__).parents[2]
+
+
+class Rival:
+    """Runs `tests.rivals.<part>` until it ends by itself, is told to, or is killed. What it says is in its log, a line at a time."""
+
+    def __init__(self, part: str, url: str, log: Path, *arguments: object) -> None:
+        self._log = log
+        self._errors = log.with_suffix(".err")
+        with self._log.open("wb") as out, self._errors.open("wb") as err:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"tests.rivals.{part}", url, *map(str, arguments)],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+            )
+
+    def said(self, *words: str) -> list[list[Any]]:
+        """All it said of these kinds, without the words. A line cut off by a kill was not said."""
+        lines = self._log.read_bytes().split(b"\n")[:-1]
+        return [line[1:] for line in map(msgspec.json.decode, lines) if line[0] in words]
+
+    def await_said(self, word: str, count: int = 1, within: float = DEADLINE) -> list[list[Any]]:
+        def has_said() -> list[list[Any]]:
+            has_ended = self.has_ended  # before looking: its last words may come with its end
+            said = self.said(word)
+            assert len(said) >= count or not has_ended, f"it ended with {self._process.returncode} before {word!r}: {self.complaint()}"
+            return said[:count] if len(said) >= count else []
+
+        return eventually(has_said, within)
+
+    def tell(self, *words: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode(words) + b"\n")
+        self._process.stdin.flush()
+
+    def ask(self, *words: Any) -> Any:
+        """Tells it, and waits for the answer."""
+        answers = len(self.said("answer"))
+        self.tell(*words)
+        return self.await_said("answer", answers + 1)[-1][0]
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """kill -9, and gone."""
+        self._process.kill()
+        self._process.wait(DEADLINE)
+
+    def finish(self, within: float = DEADLINE) -> None:
+        """Lets it come to its end, which must be a good one."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        code = self._process.wait(within)
+        assert (code, self.complaint()) == (0, ""), f"it ended with {code}: {self.complaint()}"
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def complaint(self) -> str:
+        return self._errors.read_text(encoding="utf-8")
+
+    def clear_away(self) -> None:
+        if self._process.poll() is None:
+            self.kill()
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            self._process.stdin.close()
+
+
+def kill_at_random(rivals: list[Rival], word: str, choose: random.Random, least: int = 1, most: int = 60) -> None:
+    """Each is killed in the middle of its work: a little after it has said the word so many times."""
+    alive = {rival: choose.randint(least, most) for rival in rivals}
+    moment = threading.Event()
+
+    def are_all_dead() -> bool:
+        for rival, count in list(alive.items()):
+            if rival.has_ended or len(rival.said(word)) >= count:
+                moment.wait(choose.random() * 0.01)
+                rival.kill()
+                del alive[rival]
+        return not alive
+
+    eventually(are_all_dead)
+    complaints = [complaint for rival in rivals if (complaint := rival.complaint())]
+    assert not complaints, complaints[0]
+
+
+def say(*words: Any) -> None:
+    """A line in the log of this process: whole, at once, from any thread; it stays when the process is killed."""
+    os.write(1, msgspec.json.encode(words) + b"\n")
+
+
+def listen(stop: threading.Event) -> None:
+    """Sets the event when whoever started this process lets go of it."""
+
+    def read() -> None:
+        while os.read(0, 4096):
+            pass
+        stop.set()
+
+    threading.Thread(target=read, daemon=True).start()
+
+
+def run_threads(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

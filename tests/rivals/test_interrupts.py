@@ -1,0 +1,36 @@
+"""Ctrl-C in a program of many threads: those that were not meant go on, and nothing that was answered is lost."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from pathlib import Path
+
+import rowq
+from tests.rivals.conftest import Start
+from tests.support.tables import faults_of
+
+TIMES = 60
+
+
+def test_a_thread_that_is_interrupted_holds_up_nobody(start: Start, url: str, path: Path) -> None:
+    rival = start("interrupted", TIMES)
+    choose = random.Random("interrupts")
+    moment = threading.Event()
+    for times in range(1, TIMES + 1):
+        rival.await_said("ready", times)
+        moment.wait(choose.random() * 0.02)
+        rival.signal(signal.SIGINT)
+    assert rival.await_said("stuck", within=40) == [[0]], "threads that were never answered"
+    rival.finish()
+    assert rival.said("closed")
+
+    sent, acking, acked = ({id for (id,) in rival.said(word)} for word in ("sent", "acking", "acked"))
+    assert sent
+    assert acked
+    with rowq.connect(url) as broker:
+        there = {message.id for message in broker.walk("q")}
+    assert there & acked == set(), "acked, and yet there"
+    assert sent - there - acking == set(), "answered, and yet gone"
+    assert faults_of(path) == {}

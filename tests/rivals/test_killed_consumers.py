@@ -1,0 +1,73 @@
+"""kill -9 in the middle of receiving and acking: what was acked stays acked, all else comes out."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import rowq
+from tests.rivals.conftest import Start
+from tests.rivals.draining import drain_all
+from tests.rivals.process import Rival, kill_at_random
+from tests.support.tables import faults_of
+
+ROUNDS = 8
+MESSAGES = 5_000
+LEASE = 1
+
+
+def test_what_was_acked_never_comes_back_and_all_else_comes_out(start: Start, broker: rowq.Broker, path: Path) -> None:
+    broker.configure("q", max_attempts=1000)
+    sent = broker.send_many("q", range(MESSAGES))
+    choose = random.Random("consumers")
+    killed: list[Rival] = []
+    for round in range(ROUNDS):
+        rivals = [start("consuming", f"{round}-{number}", 6, LEASE) for number in range(2)]
+        kill_at_random(rivals, "acked", choose, most=40)
+        killed += rivals
+        assert faults_of(path) == {}
+    got = [(id, attempt) for rival in killed for id, attempt in rival.said("got")]
+    acked = {id: attempt for rival in killed for acks in rival.said("acked") for id, attempt in acks[0]}
+    maybe_acked = {id for rival in killed for (ids,) in rival.said("acking") for id in ids} - acked.keys()
+    assert 0 < len(acked) < MESSAGES
+    assert max(Counter(got).values()) == 1, "two held the same message at the same attempt"
+    assert len(acked) == sum(len(acks[0]) for rival in killed for acks in rival.said("acked")), "acked twice"
+    assert [(id, attempt) for id, attempt in got if attempt > acked.get(id, attempt)] == []
+
+    drained = Counter(delivery.id for delivery in drain_all(broker))
+    assert drained.keys() & acked.keys() == set()
+    assert set(drained.values()) == {1}
+    assert set(sent) - acked.keys() - drained.keys() <= maybe_acked
+    assert broker.stats("q").dead == 0
+    assert faults_of(path) == {}
+
+
+def test_no_group_is_stuck_and_no_key_waits_twice_after_kills(start: Start, broker: rowq.Broker, path: Path) -> None:
+    broker.configure("q", max_attempts=1000)
+    choose = random.Random("mix")
+    for round in range(ROUNDS):
+        rivals = [start("mixing", f"{round}-{number}", 3, 0.2) for number in range(2)]
+        kill_at_random(rivals, "done", choose, least=20, most=120)
+        assert faults_of(path) == {}
+        waiting = broker.walk("q", states=["ready", "scheduled", "blocked"])
+        keys = Counter(message.key for message in waiting if message.key is not None)
+        assert set(keys.values()) <= {1}
+
+    assert broker.stats("q").blocked > 0
+    _assert_comes_out_in_order(drain_all(broker))
+    assert faults_of(path) == {}
+    dead = broker.stats("q").dead
+    assert 0 < dead == broker.redrive("q")
+    drain_all(broker)
+    assert (broker.stats("q").depth, broker.stats("q").dead) == (0, 0)
+    assert faults_of(path) == {}
+
+
+def _assert_comes_out_in_order(drained: list[rowq.Delivery]) -> None:
+    groups: dict[str, list[str]] = {}
+    for delivery in drained:
+        if delivery.group is not None:
+            groups.setdefault(delivery.group, []).append(delivery.id)
+    assert groups
+    assert {group: ids for group, ids in groups.items() if ids != sorted(ids)} == {}

@@ -1,0 +1,43 @@
+"""kill -9 in the middle of sends: what was answered is there, and no batch is there in part."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import rowq
+from tests.rivals.conftest import Start
+from tests.rivals.process import Rival, kill_at_random
+from tests.support.tables import faults_of
+
+ROUNDS = 8
+THREADS = 6
+
+
+@pytest.mark.parametrize("durability", ["send", "normal"])
+def test_every_answered_send_survives_a_kill_and_no_batch_is_half_written(start: Start, url: str, path: Path, durability: str) -> None:
+    choose = random.Random(f"senders {durability}")
+    killed: list[Rival] = []
+    for round in range(ROUNDS):
+        rivals = [start("sending", f"{round}-{number}", THREADS, 0, query=f"?durability={durability}") for number in range(2)]
+        kill_at_random(rivals, "sent", choose)
+        killed += rivals
+        assert faults_of(path) == {}
+
+    with rowq.connect(url) as broker:
+        there = list(broker.walk("q"))
+    answered = [id for rival in killed for _, ids in rival.said("sent") for id in ids]
+    assert len(answered) > 2 * ROUNDS
+    assert max(Counter(answered).values()) == 1
+    ids = Counter(message.id for message in there)
+    assert set(ids.values()) == {1}
+    assert [id for id in answered if id not in ids] == []
+    batches: dict[str, set[tuple[int, int]]] = {}
+    for message in there:
+        batches.setdefault(message.payload["batch"], set()).add((message.payload["place"], message.payload["of"]))
+    assert [batch for batch, found in batches.items() if found != {(place, len(found)) for place in range(len(found))}] == []
+    unanswered = len(batches) - sum(len(rival.said("sent")) for rival in killed)
+    assert 0 <= unanswered <= 2 * THREADS * ROUNDS, "a kill catches one call a thread at most"

@@ -1,0 +1,40 @@
+"""Several processes on one file: each message once, and nobody hears of a lock."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import rowq
+from tests.rivals.conftest import Start
+from tests.support.patience import eventually
+from tests.support.tables import faults_of
+
+CALLS = 60
+
+
+def test_processes_that_start_together_handle_each_message_once(start: Start, url: str, path: Path) -> None:
+    """The file is not there yet: whoever comes first makes it, and the others must not stumble over that."""
+    senders = [start("sending", f"sender-{number}", 3, CALLS) for number in range(3)]
+    consumers = [start("consuming", f"consumer-{number}", 3, 60) for number in range(3)]
+    with rowq.connect(url) as broker, closing(sqlite3.connect(path, timeout=30)) as own:
+        of_the_application = []
+        for number in range(40):  # one more rival: the application, in transactions of its own
+            with own:
+                of_the_application.append(broker.within(own).send("q", number))
+        for sender in senders:
+            sender.finish(60)
+        eventually(lambda: broker.stats("q").depth == 0, 60)
+    for consumer in consumers:
+        consumer.finish()
+
+    sent = [id for sender in senders for _, ids in sender.said("sent") for id in ids] + of_the_application
+    got = [(id, attempt) for consumer in consumers for id, attempt in consumer.said("got")]
+    acked = [id for consumer in consumers for acks in consumer.said("acked") for id, _ in acks[0]]
+    assert sum(len(sender.said("sent")) for sender in senders) == 3 * 3 * CALLS
+    assert Counter(sent).total() == len(set(sent))
+    assert Counter(got) == Counter((id, 1) for id in sent)
+    assert Counter(acked) == Counter(sent)
+    assert faults_of(path) == {}

@@ -1,0 +1,38 @@
+"""SQLite with somebody looking over its shoulder: told of every statement, before and after, and free to raise instead."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+Look = Callable[[sqlite3.Connection, str], None]
+
+
+class Spy:
+    def __init__(self) -> None:
+        self.before: Look = lambda connection, statement: None
+        self.after: Look = lambda connection, statement: None
+
+    def connection(self) -> type[sqlite3.Connection]:
+        spy = self
+
+        class Watched(sqlite3.Connection):
+            def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+                spy.before(self, statement)
+                cursor = super().execute(statement, *values)
+                spy.after(self, statement)
+                return cursor
+
+        return Watched
+
+
+def ask(connection: sqlite3.Connection, statement: str) -> Any:
+    """Past the spy."""
+    return sqlite3.Connection.execute(connection, statement).fetchone()[0]
+
+
+def error(code: int) -> sqlite3.OperationalError:
+    failure = sqlite3.OperationalError("as if SQLite had said so")
+    failure.sqlite_errorcode = code
+    return failure

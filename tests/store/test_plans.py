@@ -1,0 +1,104 @@
+"""The plans of what is asked often: an index is walked from its beginning, nothing is scanned, nothing is sorted."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Container
+from pathlib import Path
+
+import pytest
+
+from rowq import Broker, Draft
+from rowq.store.sqlite import Sqlite
+from tests.store.conftest import Connect
+from tests.store.statements import plan_of
+
+MAY_SCAN = {
+    "is_installed": "sqlite_master",
+    "read_all_settings": "as many rows as there are queues",
+    "find_queues_with_work": "as many rows as there are queues, each looked up in an index",
+    "find_newest": "from the end of the primary key, one row",
+    "find_origins": "the few ids of one call, each once",
+    "count_depth": "counts up to the limit and no further",
+}
+"""Queries that go through more than they give, and why that is well."""
+
+MAY_SCAN_BY_STATISTICS = {
+    "count_states": "most of the table is of that queue",
+    "list_finished": "most of the table is of that queue",
+}
+
+INDEXES = {
+    "take_ready": "SEARCH r USING PRIMARY KEY (queue=?)",
+    "take_due": "SEARCH s USING INDEX rowq_scheduled_due (queue=? AND due<?)",
+    "take_lease_expired": "SEARCH rowq_leased USING COVERING INDEX rowq_leased_until (queue=? AND lease_until<?)",
+    "take_dead": "SEARCH d USING INDEX rowq_dead_due (queue=? AND due>? AND due<?)",
+    "lock_leased": "SEARCH rowq_leased USING INTEGER PRIMARY KEY (rowid=?)",
+    "hold_ready": "SEARCH r USING PRIMARY KEY (queue=? AND ranking=? AND position=? AND seq=?)",
+}
+"""The very index, to its full depth: a shorter prefix would still be no scan, and still be slow."""
+
+_WHOLE_TABLE = re.compile(r"SCAN (?!json_each|CONSTANT ROW)|TEMP B-TREE")
+
+
+def slow_steps(dialect: Sqlite, query: str) -> list[str]:
+    return [step for step in plan_of(dialect, query) if _WHOLE_TABLE.search(step)]
+
+
+def all_slow_steps(dialect: Sqlite, allowed: Container[str]) -> dict[str, list[str]]:
+    slow = {query: slow_steps(dialect, query) for query in dialect._queries.names() if query not in allowed}
+    return {query: steps for query, steps in slow.items() if steps}
+
+
+def test_nothing_is_scanned_or_sorted(dialect: Sqlite) -> None:
+    assert all_slow_steps(dialect, MAY_SCAN) == {}
+
+
+@pytest.mark.parametrize("query", MAY_SCAN)
+def test_an_exception_is_still_needed(dialect: Sqlite, query: str) -> None:
+    assert slow_steps(dialect, query), "take it off the list"
+
+
+@pytest.mark.parametrize("query", INDEXES)
+def test_the_index_is_used_to_its_depth(dialect: Sqlite, query: str) -> None:
+    plan = [step.replace("due>? AND ", "") for step in plan_of(dialect, query)]
+    assert INDEXES[query].replace("due>? AND ", "") in plan
+
+
+def test_statistics_change_no_plan(connect: Connect, path: Path) -> None:
+    """`PRAGMA optimize` gathers them, and one large queue among small ones must not talk SQLite into scanning."""
+    _fill(connect())
+    with sqlite3.connect(path) as connection:
+        connection.execute("ANALYZE")
+    connection.close()
+    dialect = connect()._engine.dialect
+    assert isinstance(dialect, Sqlite)
+    assert all_slow_steps(dialect, MAY_SCAN | MAY_SCAN_BY_STATISTICS) == {}
+
+
+def test_a_slow_plan_would_be_seen(dialect: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = "SELECT * FROM rowq_ready WHERE seq = 1 ORDER BY error"
+    monkeypatch.setattr(dialect._queries, "bind", lambda query, values: slow)
+    assert len(slow_steps(dialect, "is_installed")) == 2
+
+
+def _fill(broker: Broker) -> None:
+    broker.configure("large", keep="outcome")
+    broker.send_many("large", [_draft(number) for number in range(5_000)])
+    for number in range(10):
+        broker.send_many(f"small-{number}", range(3))
+    broker.receive("large", max=500, lease=600)
+    broker.ack_many(broker.receive("large", max=300))
+    broker.reject_many(broker.receive("large", max=300))
+
+
+def _draft(number: int) -> Draft:
+    return Draft(
+        number,
+        priority=number % 3,
+        group=f"g{number % 50}" if number % 4 == 0 else None,
+        key=f"k{number}" if number % 5 == 0 else None,
+        delay=60 if number % 3 == 0 else 0,
+        ttl=1_000 if number % 7 == 0 else None,
+    )
