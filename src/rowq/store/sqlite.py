@@ -48,6 +48,7 @@ class Sqlite(Dialect):
             self._writer.close()
             raise
         self._session = SqliteSession(self._writer, self._queries)
+        self._control = self._writer.cursor()
 
     def writing(self, *, durable: bool) -> _Writing:
         return _Writing(self, durable)
@@ -57,7 +58,7 @@ class Sqlite(Dialect):
             self.roll_back()  # what an interrupt between BEGIN and the end of the last transaction may have left open
             self._set_synchronous(durable)
             try:
-                self._writer.execute("BEGIN IMMEDIATE")
+                self._control.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError:
                 self._insist("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -206,7 +207,7 @@ class Sqlite(Dialect):
 
     def commit(self) -> None:
         try:
-            self._writer.execute("COMMIT")
+            self._control.execute("COMMIT")
         except sqlite3.Error as error:
             self.roll_back()
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:

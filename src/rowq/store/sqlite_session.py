@@ -21,20 +21,21 @@ class SqliteSession(Session):
 
     def __init__(self, connection: sqlite3.Connection, queries: SqliteQueries) -> None:
         self._connection = connection
+        self._cursor = connection.cursor()  # one for all: the shorthand on the connection makes a new one each time
         self._queries = queries
 
     def rows(self, query: str, /, **values: Any) -> list[Row]:
-        return self._connection.execute(self._queries.bind(query, values), values).fetchall()
+        return self._cursor.execute(self._queries.bind(query, values), values).fetchall()
 
     def run(self, query: str, /, **values: Any) -> int:
-        return self._connection.execute(self._queries.bind(query, values), values).rowcount
+        return self._cursor.execute(self._queries.bind(query, values), values).rowcount
 
     def many(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
         text = self._queries.by_position(query, columns)
         if len(rows) == 1:
-            self._connection.execute(text, rows[0])
+            self._cursor.execute(text, rows[0])
         else:
-            self._connection.executemany(text, rows)
+            self._cursor.executemany(text, rows)
 
     def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
         self.run("insert_leased_alike", tokens=msgspec.json.encode(tokens).decode(), **values)
