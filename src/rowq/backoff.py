@@ -19,7 +19,10 @@ def exponential(
     base: Duration, factor: float = 2.0, cap: Duration = 3600, jitter: float = 0.0, plus: tuple[Duration, Duration] = (0, 0)
 ) -> Exponential:
     """base, base x factor, base x factor² …, never over cap; less a random share of up to `jitter`, plus a random time within `plus`."""
-    low, high = plus
+    try:
+        low, high = plus
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"plus must be two durations, the least and the most to add, not {plus!r}") from None
     policy = Exponential(to_ms(base, "base"), factor, to_ms(cap, "cap"), jitter, (to_ms(low, "plus"), to_ms(high, "plus")))
     try:
         return msgspec.convert(msgspec.to_builtins(policy), Exponential)

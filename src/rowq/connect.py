@@ -71,6 +71,10 @@ def _engine(
     migrate: bool = True,
 ) -> Engine:
     clock = clock or SystemClock()
+    if actor is not None and not isinstance(actor, str):
+        raise InvalidArgument(f"actor must be text, not {type(actor).__name__}")
+    if defaults is not None and not isinstance(defaults, Settings):
+        raise InvalidArgument(f"defaults must be rowq.Settings(…), not {type(defaults).__name__}")
     dialect = _dialect(url, timeout, must_exist=not migrate)
     try:
         if migrate:
@@ -88,7 +92,10 @@ def _engine(
 def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Dialect:
     if not isinstance(url, str):
         raise InvalidArgument(f"a database URL is needed, such as sqlite:///jobs.db, not {type(url).__name__}")
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidArgument(f"this is no URL ({error}): use sqlite:///jobs.db") from None
     if parts.scheme != "sqlite" or parts.netloc or not parts.path.startswith("/"):
         raise InvalidArgument(
             f"rowq knows no database behind {parts.scheme}://…: use sqlite:///jobs.db, or sqlite:////absolute/path/jobs.db"
@@ -110,7 +117,7 @@ def _timeout(options: dict[str, str], given: float | None) -> float:
     text = options.pop("timeout", None)
     try:
         seconds = float(text) if given is None and text is not None else DEFAULT_TIMEOUT if given is None else float(given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"timeout must be seconds, not {text!r}") from None
     if not 0 < seconds <= 3600:
         raise InvalidArgument(f"timeout must be more than 0 and at most 3600 seconds, not {seconds:g}")

@@ -8,6 +8,7 @@ forks, and the child closes what it has inherited before anything else.
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import Protocol
 
@@ -23,17 +24,16 @@ class _Forkable(Protocol):
 class Forks:
     def __init__(self) -> None:
         self._watched: weakref.WeakSet[_Forkable] = weakref.WeakSet()
+        self._one_at_a_time = threading.Lock()
         self._held: list[_Forkable] = []
         os.register_at_fork(before=self._before, after_in_parent=self._in_parent, after_in_child=self._in_child)
 
     def watch(self, one: _Forkable) -> None:
         self._watched.add(one)
 
-    def forget(self, one: _Forkable) -> None:
-        self._watched.discard(one)
-
     def _before(self) -> None:
-        self._held = sorted(self._watched, key=id)  # always in the same order, so that two forks cannot lock each other out
+        self._one_at_a_time.acquire()
+        self._held = list(self._watched)
         for one in self._held:
             one.hold_still()
 
@@ -41,12 +41,14 @@ class Forks:
         for one in self._held:
             one.go_on()
         self._held = []
+        self._one_at_a_time.release()
 
     def _in_child(self) -> None:
-        for one in self._held:
+        for one in list(self._watched):  # also those that were opened while the fork waited for its turn
             one.be_forked()
-            self._watched.discard(one)
+        self._watched.clear()
         self._held = []
+        self._one_at_a_time = threading.Lock()
 
 
 forks = Forks()

@@ -71,6 +71,7 @@ class Fusion:
             self._is_worker_called = True
         if is_first:
             loop.call_soon(self._call_worker)  # at the end of this turn of the loop, when all who come in it have entered
+            self._start_worker()
         try:
             await future
         except asyncio.CancelledError:
@@ -133,6 +134,7 @@ class Fusion:
         self._worker_turn = threading.Semaphore(0)
 
     def _enter(self, call: Call[Any], future: Future | None) -> Pending:
+        self.check_open()  # again: it may have been closed since
         if self._waiting_bytes > MAX_WAITING_BYTES:
             raise StoreBusy(f"more than {MAX_WAITING_BYTES >> 20} MB of messages wait for the disk already: slow down and try again")
         pending = Pending(call, time.monotonic() + self._timeout, future)
@@ -243,17 +245,20 @@ class Fusion:
             if heir is not None and heir.gate.locked():
                 heir.gate.release()
 
-    def _call_worker(self) -> None:
+    def _start_worker(self) -> None:
         with self._mutex:
             if self._worker is None and not self._is_closed:
                 worker = threading.Thread(target=self._work, name="rowq-fusion", daemon=True)
                 worker.start()
                 self._worker = worker
+
+    def _call_worker(self) -> None:
         self._worker_turn.release()
 
     def _work(self) -> None:
         while True:
-            self._worker_turn.acquire()
+            # A loop that ended in the turn of its call has never called us: look up now and then while somebody waits.
+            self._worker_turn.acquire(timeout=LOOK_UP_EVERY if self._is_worker_called else None)
             with self._mutex:
                 self._is_worker_called = False
             with self._turn:

@@ -78,11 +78,6 @@ def new_tokens(count: int) -> list[int]:
     return fresh[:count]
 
 
-def write_receipt(id: str, token: int) -> str:
-    """`id` is the one that carries the seq, also where the caller brought another."""
-    return f"{id}.{token:016x}"
-
-
 def receipt_of_delivery(text: str) -> Receipt:
     """The receipt of a delivery that we made ourselves: read without looking twice."""
     if text[18:24] == _USUAL_VARIANT:

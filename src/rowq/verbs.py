@@ -76,7 +76,7 @@ class Verbs:
     def settle_many(
         self, deliveries: Iterable[Settled], verdict: Verdict | Extend
     ) -> Steps[list[Outcome]] | Ask[list[Outcome], list[Outcome]]:
-        call = Settle([to_receipt(delivery) for delivery in _listed(deliveries, "deliveries")], verdict)
+        call = Settle([to_receipt(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
         return Ask(call, list) if call.receipts else _nothing()
 
     def extend(self, delivery: Settled, lease: Duration | None) -> Ask[list[Outcome], int]:
@@ -100,7 +100,7 @@ class Verbs:
     def purge(self, queue: str, states: Sequence[str] | None) -> Steps[int]:
         name, is_dead = split_name(queue)
         default = [State.DEAD] if is_dead else _PURGED_BY_DEFAULT
-        named = [to_state(state) for state in (default if states is None else _listed(states, "states"))]
+        named = [to_state(state) for state in (default if states is None else listed(states, "states"))]
         count = 0
         for state in [state for state in _PURGE_ORDER if state in named]:
             seqs = yield Read(lambda state=state: self._insights.list_seqs(name, state))  # type: ignore[misc]
@@ -133,7 +133,7 @@ class Verbs:
     ) -> Steps[int]:
         name, _ = split_name(queue)
         most, piece = _redrive_limit(limit), _redrive_piece(rate)
-        chosen = None if ids is None else list(dict.fromkeys(check_id(id) for id in _listed(ids, "ids")))
+        chosen = None if ids is None else list(dict.fromkeys(check_id(id) for id in listed(ids, "ids")))
         _check_where(where)
         started = time.monotonic()
         count, after = 0, 0
@@ -161,16 +161,17 @@ class Verbs:
             attempt = call()
             ticket = yield Enter(attempt.topic)
             rows = []
-            has_waited = False
+            has_waited = has_looked = False
             try:
                 rows = yield attempt
+                has_looked = True
                 left = until - time.monotonic()
                 if rows or left <= 0:
                     return to_deliveries(rows)
                 yield Wait(ticket, left)
                 has_waited = True
             finally:
-                is_unused = ticket.waiter.is_woken and not has_waited
+                is_unused = not has_looked or (ticket.waiter.is_woken and not has_waited)
                 self._room.leave(ticket.waiter, more=is_unused or len(rows) == attempt.max)
 
 
@@ -181,7 +182,7 @@ def _nothing() -> Steps[list[Any]]:
 
 def to_send(queue: str, payloads: Iterable[Any], options: SendOptions) -> Send:
     name = check_own_name(queue)
-    chosen = _listed(payloads, "payloads")
+    chosen = listed(payloads, "payloads")
     if len(chosen) > MAX_SEND:
         raise InvalidArgument(f"send_many takes at most {MAX_SEND} messages at once, not {len(chosen)}: send them in several calls")
     return Send(name, prepare_many(name, chosen, options))
@@ -240,7 +241,7 @@ def to_changes(settings: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def _listed(values: Iterable[T], what: str) -> list[T]:
+def listed(values: Iterable[T], what: str) -> list[T]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidArgument(f"{what} must be a list, not {type(values).__name__}")
     return list(values)

@@ -83,10 +83,11 @@ class WaitingRoom:
         with self._changed:
             self._is_closed = True
             everybody = {topic: len(waiters) for topic, waiters in self._waiters.items()}
+            ticker = self._ticker
             self._changed.notify_all()
         self.wake(everybody)
-        if self._ticker is not None and self._ticker is not threading.current_thread():
-            self._ticker.join()
+        if ticker is not None and ticker is not threading.current_thread():
+            ticker.join()
 
     def _remove(self, waiter: Waiter) -> None:
         waiters = self._waiters.get(waiter.topic)

@@ -148,6 +148,7 @@ class Model:
 
     def _wait(self, entry: Entry, due: int) -> None:
         """Into the queue, or back: behind the head of its group, and under its key only if nobody newer waits there."""
+        self._expire(self._under(entry.key))
         twins = self._under(entry.key)
         if any(twin.number > entry.number for twin in twins):
             self._finish(entry, "superseded", self.policy.keep)

@@ -15,21 +15,26 @@ class Spy:
         self.after: Look = lambda connection, statement: None
 
     def connection(self) -> type[sqlite3.Connection]:
+        """Whatever a connection executes goes through one of its cursors."""
         spy = self
 
+        class WatchedCursor(sqlite3.Cursor):
+            def execute(self, statement: str, *values: Any) -> Any:
+                spy.before(self.connection, statement)
+                super().execute(statement, *values)
+                spy.after(self.connection, statement)
+                return self
+
         class Watched(sqlite3.Connection):
-            def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-                spy.before(self, statement)
-                cursor = super().execute(statement, *values)
-                spy.after(self, statement)
-                return cursor
+            def cursor(self, *_: Any) -> Any:
+                return super().cursor(WatchedCursor)
 
         return Watched
 
 
 def ask(connection: sqlite3.Connection, statement: str) -> Any:
     """Past the spy."""
-    return sqlite3.Connection.execute(connection, statement).fetchone()[0]
+    return sqlite3.Cursor(connection).execute(statement).fetchone()[0]
 
 
 def error(code: int) -> sqlite3.OperationalError:

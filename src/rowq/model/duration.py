@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from math import isfinite
 
 from rowq.errors import InvalidArgument
 
@@ -18,9 +17,9 @@ def to_ms(value: object, what: str, *, least: int = 0, most: int = LONGEST_MS) -
         seconds = value
     else:
         raise InvalidArgument(f"{what} must be seconds (a number or a timedelta), not {type(value).__name__}")
-    if not isfinite(seconds) or not least <= (millis := round(seconds * 1000)) <= most:
+    if not least <= seconds * 1000 <= most:  # not a number is between nothing
         raise InvalidArgument(f"{what} must be between {least / 1000:g} and {most / 1000:g} seconds, not {seconds!r}")
-    return millis
+    return max(least, round(seconds * 1000))
 
 
 def optional_ms(value: object, what: str, *, least: int = 0) -> int | None:

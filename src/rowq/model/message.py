@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
@@ -164,8 +164,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     """Text that the last error contains."""
     key: str | None = None
     group: str | None = None
-    died_before: int | None = None
-    died_after: int | None = None
+    died_before: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] | None = None
+    died_after: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] | None = None
 
 
 class KvEntry(msgspec.Struct, frozen=True, kw_only=True):

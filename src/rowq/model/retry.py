@@ -41,8 +41,6 @@ class Exponential(msgspec.Struct, frozen=True, tag_field="kind", tag="exponentia
 
 Backoff = Delays | Linear | Exponential
 
-AT_ONCE = Delays()
-
 
 def delay_ms(backoff: Backoff, retry: int, random: Random) -> int:
     """How long retry number `retry` (from 1) waits."""

@@ -45,7 +45,7 @@ class Send(Call[list[str]]):
 
 
 class Receive(Call[list[Row]]):
-    """Leases up to `max` messages of a queue, or of its dead letters, to one consumer; gives rows for `rows.to_delivery`."""
+    """Leases up to `max` messages of a queue, or of its dead letters, to one consumer; gives rows for `rows.to_deliveries`."""
 
     __slots__ = ("consumer", "delivery", "from_dead", "lease_ms", "max", "queue", "rows", "topic")
 

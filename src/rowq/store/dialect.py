@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from rowq.errors import RowqError
-
 Row = tuple[Any, ...]
 
 
@@ -101,10 +99,6 @@ class Dialect(ABC):
     @abstractmethod
     def examine(self) -> list[Finding]:
         """What hurts queues on this database, each with what to do."""
-
-    @abstractmethod
-    def translate(self, error: Exception) -> RowqError | None:
-        """The driver's error as one of ours; None when it is no error of the driver."""
 
     @abstractmethod
     def leave_to_parent(self) -> None:

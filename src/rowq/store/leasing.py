@@ -32,10 +32,14 @@ def lease(work: Work, queue: str, calls: list[Receive], *, look_at_times: bool) 
         wanted = 0
     elif look_at_times:
         sweeping.take_up(work, queue, limit=wanted + _SOME_MORE)
-    wanted = _allowed(work, queue, policy, wanted)
+    tokens = _fill_bucket(work, queue, policy)
+    if tokens is not None:
+        wanted = min(wanted, int(tokens))
     rows = _dead_rows(work, queue, wanted) if from_dead else _ready_rows(work, queue, policy, mode, wanted)
     for call in calls:
         call.result = _hand_out(work, call, policy, rows)
+    if tokens is not None:
+        _draw_from_bucket(work, queue, policy, tokens, sum(len(call.result or ()) for call in calls))
     work.flush()
     if work.delivered:
         work.session.run("audit_delivered", seqs=work.delivered, actor=work.actor)
@@ -142,19 +146,21 @@ def _lease_dead(work: Work, call: Receive, rows: list[Row], lease_ms: int) -> li
     return handed
 
 
-def _allowed(work: Work, queue: str, policy: Policy, wanted: int) -> int:
-    """A queue with a throughput_limit has a bucket that fills by the second and holds one second's worth."""
+def _fill_bucket(work: Work, queue: str, policy: Policy) -> float | None:
+    """A queue with a throughput_limit has a bucket that fills by the second and holds one second's worth; None without a limit."""
     limit = policy.throughput_limit
-    if not limit or not wanted:
-        return wanted
+    if not limit:
+        return None
     row = work.session.row("read_bucket", queue=queue)
     tokens, filled_at = row or (float(limit), work.now)
-    tokens = min(float(limit), tokens + max(0, work.now - filled_at) * limit / 1000)
-    granted = min(wanted, int(tokens))
-    work.session.run("write_bucket", queue=queue, tokens=tokens - granted, filled_at=work.now)
-    if granted < wanted:
-        work.wakes_at(queue, work.now + 1 + int((1 - (tokens - granted) % 1) * 1000 / limit))
-    return granted
+    return float(min(limit, tokens + max(0, work.now - filled_at) * limit / 1000))
+
+
+def _draw_from_bucket(work: Work, queue: str, policy: Policy, tokens: float, handed: int) -> None:
+    left = tokens - handed
+    work.session.run("write_bucket", queue=queue, tokens=left, filled_at=work.now)
+    if left < 1:
+        work.wakes_at(queue, work.now + 1 + int((1 - left) * 1000 / policy.throughput_limit))
 
 
 def _look_ahead(work: Work, queue: str, from_dead: bool) -> None:

@@ -124,6 +124,8 @@ def _regains_key(work: Work, held: Held) -> bool:
     row = work.session.row("lock_waiting_keys", queue=held.queue, keys=[held.message_key])
     twins = hold_waiting(work.session, [row[1]]) if row and row[1] != held.seq else []
     for twin in twins:
+        if expire(work, twin, work.policy(twin.queue)):
+            continue
         if twin.seq > held.seq:
             return False
         take_out(work, twin)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -91,18 +91,23 @@ def to_kv_entry(row: Row) -> KvEntry:
     return KvEntry(key=msgspec.json.decode(entry_key), value=decode(format, value), written_at=written_at, id=id)
 
 
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+
+
 def write_cursor(state: State, a: Any, b: Any) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode([state, a, b])).decode().rstrip("=")
 
 
 def read_cursor(state: State, text: str) -> tuple[Any, int]:
     """The place in a state's order behind which to go on."""
-    first: type = str if state is State.BLOCKED else int
+    first: Any = str if state is State.BLOCKED else _Number
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        named, a, b = msgspec.json.decode(data, type=tuple[State, first, int])  # type: ignore[valid-type]
+        named, a, b = msgspec.json.decode(data, type=tuple[State, first, _Number])
     except (ValueError, msgspec.MsgspecError):
         raise InvalidArgument("`after` is no cursor: pass the .cursor of the last message of the page before") from None
+    if (isinstance(a, int) and abs(a) >> 62) or abs(b) >> 62:
+        raise InvalidArgument("`after` is no cursor: pass the .cursor of the last message of the page before")
     if named is not state:
         raise InvalidArgument(f"`after` is a cursor of {named} messages, and {state} ones are asked for")
     return a, b

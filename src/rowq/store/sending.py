@@ -13,8 +13,10 @@ from rowq.model.draft import Prepared
 from rowq.model.message import State
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Policy
+from rowq.store import groups
 from rowq.store.calls import Send
 from rowq.store.held import hold_waiting
+from rowq.store.moving import expire
 from rowq.store.places import put_back, put_ready, put_scheduled, take_out
 from rowq.store.policies import Known, check_payload
 from rowq.store.work import Work
@@ -114,6 +116,7 @@ class _Admission:
         except RowqError as error:
             call.error = error
             return False
+        self._own_ids.update(message.own_id for message in call.messages if message.own_id is not None)
         return True
 
     def _check_own_ids(self, call: Send) -> None:
@@ -127,7 +130,6 @@ class _Admission:
                 raise IdTaken(f"{where}a message with the id {message.own_id!r} was sent already: send each id once")
             if message.own_id is not None:
                 taken.add(message.own_id)
-        self._own_ids.update(own_ids)
 
     def _check_depth(self, known: Known, call: Send) -> None:
         """Exact, but counted only when it may matter: the bound grows with our own sends, and falls when it is counted again."""
@@ -137,7 +139,7 @@ class _Admission:
             known.depth_bound = self._work.session.rows("count_depth", queue=queue, most=limit + 1)[0][0] + self._admitted[queue]
             known.counted_at = news
             wanted = _count_new(self._work, call)
-        if known.depth_bound + wanted > limit:
+        if wanted and known.depth_bound + wanted > limit:
             raise QueueFull(
                 f"{queue!r} holds {known.depth_bound} of at most {limit} messages: wait until some are done, or raise max_depth"
             )
@@ -213,9 +215,15 @@ class _WaitingKeys:
         self._work.changes["hold_key"].append((message.queue, key, seq))
 
     def _find_holders(self, queue: str, keys: list[str]) -> None:
-        rows = self._work.session.rows("lock_waiting_keys", queue=queue, keys=keys)
-        for held in hold_waiting(self._work.session, sorted(seq for _, seq in rows)) if rows else []:
-            self._holders[queue, held.message_key or ""] = (held.seq, held.id)
+        """A holder past its time is nobody: whoever took its place would die with it."""
+        work = self._work
+        rows = work.session.rows("lock_waiting_keys", queue=queue, keys=keys)
+        for held in hold_waiting(work.session, sorted(seq for _, seq in rows)) if rows else []:
+            if not expire(work, held, work.policy(queue)):
+                self._holders[queue, held.message_key or ""] = (held.seq, held.id)
+        work.flush()
+        groups.call_up(work)
+        work.flush()
 
     def _renew(self, message: Prepared, seq: int) -> None:
         """refresh_ttl: a replacement lives as long as a new message would."""
@@ -240,9 +248,9 @@ class _Heads:
         asked: defaultdict[str, set[str]] = defaultdict(set)
         for call in calls:
             asked[call.queue].update(message.group_key for message in call.messages if message.group_key is not None)
-        for queue, groups in asked.items():
-            if groups:
-                rows = work.session.rows("lock_group_heads", queue=queue, groups=sorted(groups))
+        for queue, named in asked.items():
+            if named:
+                rows = work.session.rows("lock_group_heads", queue=queue, groups=sorted(named))
                 self._taken.update((queue, row[0]) for row in rows)
 
     def join(self, queue: str, group: str, seq: int) -> bool:

@@ -101,7 +101,8 @@ def conclude(work: Work, held: Held, verdict: Verdict) -> None:
 
 def _extend(work: Work, row: Row, extend: Extend) -> int:
     held = hold_leased(work.session, [row[0]])[0]
-    until = lifecycle.lease_until(work.now, extend.lease_ms or work.policy(held.queue).lease_ms, held.deadline)
+    deadline = held.deadline if held.reason is None else None  # a dead letter is past all deadlines
+    until = lifecycle.lease_until(work.now, extend.lease_ms or work.policy(held.queue).lease_ms, deadline)
     work.session.run("extend_lease", lease_until=until, seq=held.seq)
     work.audit_as(held.consumer or work.actor, held.queue, held.seq, "extended", held.deliveries)
     return until

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
+from rowq.errors import InvalidArgument, OutcomeUnknown, StoreBusy, StoreUnavailable
 from rowq.store.dialect import Dialect, Finding, Session
-from rowq.store.sqlite_error import is_busy, translate
+from rowq.store.sqlite_error import is_busy, is_disk_error, translate
 from rowq.store.sqlite_examination import examine
 from rowq.store.sqlite_session import SqliteQueries, SqliteSession
 
@@ -87,8 +87,8 @@ class Sqlite(Dialect):
 
     @contextmanager
     def joining(self, connection: Any) -> Iterator[Session]:
-        self._check_joinable(connection)
         try:
+            self._check_joinable(connection)
             if not connection.in_transaction:
                 connection.execute("BEGIN IMMEDIATE")
             connection.execute("SAVEPOINT rowq")
@@ -134,9 +134,6 @@ class Sqlite(Dialect):
             raise translate(error, self.path) from error
         finally:
             connection.close()
-
-    def translate(self, error: Exception) -> RowqError | None:
-        return translate(error, self.path) if isinstance(error, sqlite3.Error) else None
 
     def leave_to_parent(self) -> None:
         if self._busy_readers:
@@ -210,7 +207,7 @@ class Sqlite(Dialect):
             self._control.execute("COMMIT")
         except sqlite3.Error as error:
             self.roll_back()
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
+            if is_disk_error(error):
                 raise OutcomeUnknown(f"the disk failed while committing to {self.path}: it may or may not have been written") from error
             raise translate(error, self.path) from error
 
@@ -224,7 +221,11 @@ class Sqlite(Dialect):
             raise InvalidArgument(f"within() takes a sqlite3.Connection to {self.path}, not {type(connection).__name__}")
         if connection.isolation_level is None and not connection.in_transaction:
             raise InvalidArgument("this connection has no open transaction: execute BEGIN IMMEDIATE first")
-        file = next((row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"), "")
+        if connection.text_factory is not str:
+            raise InvalidArgument("within() needs a connection whose text_factory is str, as it is by default")
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        file = next((row[2] for row in cursor.execute("PRAGMA database_list") if row[1] == "main"), "")
         if not file or not Path(file).samefile(self.path):
             raise InvalidArgument(
                 f"within() needs a connection to {self.path}, where the queue lives; this one is open on {file or 'memory'}"

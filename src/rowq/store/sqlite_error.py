@@ -31,6 +31,10 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+def is_disk_error(error: sqlite3.Error) -> bool:
+    return _code(error) == sqlite3.SQLITE_IOERR
+
+
 def translate(error: sqlite3.Error, path: str) -> RowqError:
     kind, text = _MEANINGS.get(_code(error), (StoreError, "SQLite refused ({path})"))
     return kind(f"{text.format(path=path)} [{error}]")

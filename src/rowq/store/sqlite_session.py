@@ -22,6 +22,7 @@ class SqliteSession(Session):
     def __init__(self, connection: sqlite3.Connection, queries: SqliteQueries) -> None:
         self._connection = connection
         self._cursor = connection.cursor()  # one for all: the shorthand on the connection makes a new one each time
+        self._cursor.row_factory = None  # an application's own connection may have one
         self._queries = queries
 
     def rows(self, query: str, /, **values: Any) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,8 @@ from rowq.store.dialect import Dialect, Session
 from rowq.store.policies import Policies
 from rowq.store.times import Times
 from rowq.store.work import Work
+
+_log = logging.getLogger("rowq.store")
 
 Wake = Callable[[Mapping[str, int]], None]
 
@@ -79,9 +82,16 @@ class Store:
         except _MustSync:
             self._perform_together(batch, durable=True)
             return
-        self.times.learn(work)
-        if work.woken:
-            self.on_ready(work.woken)
+        self._tell(work)
+
+    def _tell(self, work: Work) -> None:
+        """It is committed: whatever goes wrong from here on must not do it again."""
+        try:
+            self.times.learn(work)
+            if work.woken:
+                self.on_ready(work.woken)
+        except Exception:
+            _log.exception("nobody was woken; waiters look once a second")
 
     def _work(self, session: Session, policies: Policies) -> Work:
         now = self._clock.now()
