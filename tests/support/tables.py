@@ -22,6 +22,10 @@ _FAULTS = {
     "a queue that is not listed": "SELECT seq FROM places WHERE queue NOT IN (SELECT name FROM rowq_queues)",
     "a seq that was never drawn": "SELECT seq FROM places WHERE seq > (SELECT value FROM rowq_counters WHERE name = 'seq')",
     "ready out of its rank": "SELECT seq FROM rowq_ready r JOIN rowq_messages m USING (seq) WHERE r.ranking <> -m.priority",
+    "moved, and not written down": """
+        SELECT r.seq FROM rowq_ready r LEFT JOIN rowq_moved v USING (seq)
+        WHERE r.position <> r.seq AND (v.position IS NULL OR v.position <> r.position)""",
+    "a move of nobody": "SELECT seq FROM rowq_moved WHERE seq NOT IN (SELECT seq FROM rowq_ready WHERE position <> seq)",
     "two waiting under one key": """
         SELECT MIN(seq) FROM waiting WHERE message_key IS NOT NULL GROUP BY queue, message_key HAVING COUNT(*) > 1""",
     "waiting under a key that does not name it": """

@@ -21,6 +21,7 @@ _WRITES: dict[str, tuple[str, ...] | None] = {
     "delete_scheduled": None,
     "delete_ready": ("queue", "ranking", "position", "seq"),
     "delete_ready_run": ("queue", "ranking", "first", "last"),
+    "delete_moved": None,
     "delete_expiring": None,
     # Then the body, which undelivered keys are copied from before it goes.
     "copy_to_kv": ("entry_key", "written_at", "message_id", "seq"),
@@ -34,6 +35,7 @@ _WRITES: dict[str, tuple[str, ...] | None] = {
     # Into the new state last.
     "make_ready": ("first", "last"),
     "insert_ready": ("queue", "ranking", "position", "seq", "attempts", "expires_at", "error"),
+    "insert_moved": ("seq", "position"),
     "insert_scheduled": ("queue", "due", "seq", "attempts", "expires_at", "error"),
     "insert_blocked": ("queue", "group_key", "seq", "due", "attempts", "expires_at", "error"),
     "insert_leased": ("seq", "queue", "lease_until", "token", "consumer", "leased_at", "attempts", "expires_at", "error", "marks"),

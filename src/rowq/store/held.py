@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from rowq.ids import message_id
@@ -12,8 +10,13 @@ from rowq.model.message import State
 from rowq.model.retry import Backoff
 from rowq.store.dialect import Session
 
-_WAITING = {"hold_ready": State.READY, "hold_scheduled": State.SCHEDULED, "hold_blocked": State.BLOCKED}
-_ELSEWHERE = {"hold_leased": State.LEASED, "hold_dead": State.DEAD}
+_QUERIES = {
+    State.READY: "hold_ready",
+    State.SCHEDULED: "hold_scheduled",
+    State.BLOCKED: "hold_blocked",
+    State.LEASED: "hold_leased",
+    State.DEAD: "hold_dead",
+}
 
 _backoff = msgspec.json.Decoder(Backoff)
 
@@ -75,10 +78,9 @@ class Held(msgspec.Struct):
 
 def hold(session: Session, seqs: list[int], *states: State) -> list[Held]:
     """Those of the messages that are in one of the states."""
-    queries = {state: query for query, state in (_WAITING | _ELSEWHERE).items()}
-    held = [Held(state, *row) for state in states for row in session.rows(queries[state], seqs=seqs)]
+    held = [Held(state, *row) for state in states for row in session.rows(_QUERIES[state], seqs=seqs)]
     if State.READY in states and len(held) < len(seqs):
-        held += _hold_moved(session, set(seqs) - {one.seq for one in held}, states)
+        held += [Held(State.READY, *row) for row in session.rows("hold_ready_moved", seqs=seqs)]
     return held
 
 
@@ -92,16 +94,3 @@ def hold_waiting(session: Session, seqs: list[int]) -> list[Held]:
 
 def hold_anywhere(session: Session, seqs: list[int]) -> list[Held]:
     return hold(session, seqs, State.READY, State.SCHEDULED, State.BLOCKED, State.LEASED, State.DEAD)
-
-
-def _hold_moved(session: Session, missing: Iterable[int], asked: Iterable[State]) -> list[Held]:
-    """Ready messages that came back to a new position: what is in no other state must be there, if it is at all."""
-    left = set(missing)
-    for query, state in (_WAITING | _ELSEWHERE).items():
-        if left and state not in asked:
-            left -= {row[0] for row in session.rows(query, seqs=sorted(left))}
-    if left:
-        left -= {row[0] for row in session.rows("find_finished", seqs=sorted(left))}
-    if left:
-        left = {row[0] for row in session.rows("find_messages", seqs=sorted(left))}
-    return [Held(State.READY, *row) for row in session.rows("hold_ready_moved", seqs=sorted(left))] if left else []

@@ -63,6 +63,7 @@ def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, want
             work.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
         else:
             _delete_runs(work, queue, rows)
+        work.changes["delete_moved"].extend([row[0] for row in rows if row[2] != row[0]])
         wanted -= len(rows)
         yield from rows
         if not ended:

@@ -14,6 +14,8 @@ def take_out(work: Work, held: Held) -> None:
             changes["delete_leased"].append(held.seq)
         case State.READY:
             changes["delete_ready"].append((held.queue, -held.priority, held.place, held.seq))
+            if held.place != held.seq:
+                changes["delete_moved"].append(held.seq)
         case State.SCHEDULED:
             changes["delete_scheduled"].append(held.seq)
         case State.BLOCKED:
@@ -28,6 +30,8 @@ def put_ready(
     work: Work, queue: str, priority: int, position: int, seq: int, attempts: int, expires_at: int | None, error: str | None
 ) -> None:
     work.changes["insert_ready"].append((queue, -priority, position, seq, attempts, expires_at, error))
+    if position != seq:
+        work.changes["insert_moved"].append((seq, position))
     work.woken[queue] += 1
 
 
@@ -41,7 +45,7 @@ def put_back(work: Work, held: Held, expires_at: int | None) -> None:
     tail = (held.attempts, expires_at, held.error)
     match held.state:
         case State.READY:
-            work.changes["insert_ready"].append((held.queue, -held.priority, held.place, held.seq, *tail))
+            put_ready(work, held.queue, held.priority, held.place or held.seq, held.seq, *tail)
         case State.SCHEDULED:
             work.changes["insert_scheduled"].append((held.queue, held.place, held.seq, *tail))
         case State.BLOCKED:

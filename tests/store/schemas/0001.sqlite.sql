@@ -58,6 +58,12 @@ CREATE TABLE rowq_ready (
     PRIMARY KEY (queue, ranking, position, seq)
 ) WITHOUT ROWID;
 
+-- Where in rowq_ready a message stands whose position is not its seq: it came back to a queue with order: ready.
+CREATE TABLE rowq_moved (
+    seq INTEGER PRIMARY KEY,
+    position INTEGER NOT NULL
+);
+
 CREATE TABLE rowq_scheduled (
     seq INTEGER PRIMARY KEY,
     queue TEXT NOT NULL,

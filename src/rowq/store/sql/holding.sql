@@ -16,12 +16,13 @@ ORDER BY m.seq
 FOR UPDATE OF r;
 
 -- name: hold_ready_moved
--- The rest of them, by a walk through their rank. Asked only for messages that are in no other state.
+-- The rest of them, which came back to a new position.
 SELECT
     {terms},
     m.marks, r.attempts, r.expires_at, r.error, r.position, NULL, 0, NULL, NULL, NULL
 FROM rowq_messages m
-JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.seq = m.seq
+JOIN rowq_moved v ON v.seq = m.seq
+JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.position = v.position AND r.seq = m.seq
 WHERE m.seq IN (:seqs[])
 ORDER BY m.seq
 FOR UPDATE OF r;

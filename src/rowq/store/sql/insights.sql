@@ -117,9 +117,10 @@ WHERE m.seq = :seq;
 
 -- name: get_ready_moved
 SELECT {body}, {ready_place}, 0, 0
-FROM rowq_messages m
-JOIN rowq_ready p ON p.queue = m.queue AND p.ranking = -m.priority AND p.seq = m.seq
-WHERE m.seq = :seq;
+FROM rowq_moved v
+JOIN rowq_messages m ON m.seq = v.seq
+JOIN rowq_ready p ON p.queue = m.queue AND p.ranking = -m.priority AND p.position = v.position AND p.seq = m.seq
+WHERE v.seq = :seq;
 
 -- name: get_scheduled
 SELECT {body}, {scheduled_place}, 0, 0

@@ -5,6 +5,14 @@
 INSERT INTO rowq_ready (queue, ranking, position, seq, attempts, expires_at, error)
 VALUES (:queue, :ranking, :position, :seq, :attempts, :expires_at, :error);
 
+-- name: insert_moved
+INSERT INTO rowq_moved (seq, position)
+VALUES (:seq, :position);
+
+-- name: delete_moved
+DELETE FROM rowq_moved
+WHERE seq IN (:seqs[]);
+
 -- name: insert_scheduled
 INSERT INTO rowq_scheduled (queue, due, seq, attempts, expires_at, error)
 VALUES (:queue, :due, :seq, :attempts, :expires_at, :error);
