@@ -58,6 +58,8 @@ BAD_DURATIONS: list[Any] = [
     1e300,
     float("nan"),
     float("inf"),
+    1e306,
+    10**400,
     True,
     "5",
     [5],

@@ -89,3 +89,14 @@ def test_a_message_always_returns_to_a_full_queue(broker: Broker, clock: ManualC
     take(broker)
     clock.advance(31)
     assert take(broker).attempt == 3
+
+
+def test_what_was_redriven_counts(broker: Broker) -> None:
+    broker.configure("q", max_depth=10)
+    for number in range(5):
+        bury(broker, number)
+    broker.send("q", "first")
+    broker.redrive("q")
+    with pytest.raises(QueueFull):
+        broker.send_many("q", list(range(5)))
+    assert broker.stats("q").depth == 6

@@ -151,3 +151,22 @@ def test_a_dead_letter_is_not_replaced(broker: Broker) -> None:
     dead = bury(broker, "old", key="k")
     assert broker.send("q", "new", key="k") != dead
     assert broker.get(dead).payload == "old"
+
+
+@pytest.mark.parametrize("on_expire", ["dead", "expired", "delete"])
+def test_a_message_past_its_time_gives_its_place_to_nobody(broker: Broker, clock: ManualClock, on_expire: str) -> None:
+    broker.configure("q", on_expire=on_expire)  # type: ignore[arg-type]
+    old = broker.send("q", "old", key="k", ttl=10)
+    clock.advance(11)
+    new = broker.send("q", "new", key="k")
+    assert new != old
+    assert drain(broker) == ["new"]
+
+
+def test_a_returning_message_is_not_superseded_by_one_past_its_time(broker: Broker, clock: ManualClock) -> None:
+    broker.send("q", "older", key="k")
+    delivery = take(broker, lease=100)
+    broker.send("q", "newer", key="k", ttl=10)
+    clock.advance(11)
+    broker.nack(delivery, delay=0)
+    assert drain(broker) == ["older"]

@@ -44,3 +44,10 @@ def test_a_limit_is_lifted(broker: Broker) -> None:
     drain(broker)
     broker.configure("q", throughput_limit=0)
     assert len(drain(broker)) >= 19
+
+
+def test_an_empty_receive_uses_nothing_up(broker: Broker) -> None:
+    broker.configure("q", throughput_limit=5)
+    broker.receive("q", max=100)
+    broker.send_many("q", list(range(5)))
+    assert drain(broker) == list(range(5))

@@ -249,3 +249,19 @@ def test_what_is_no_connection_is_refused(harness: Harness, no_connection: Any) 
     broker = harness.needs("within")
     with pytest.raises(InvalidArgument):
         broker.within(no_connection).send("q", "x")
+
+
+def test_a_row_factory_of_the_application_is_no_obstacle(broker: Broker, connection: sqlite3.Connection) -> None:
+    connection.row_factory = lambda cursor, row: dict(zip([column[0] for column in cursor.description], row, strict=True))
+    connection.execute("INSERT INTO orders VALUES ('lamp')")
+    broker.within(connection).send("q", "x", key="k")
+    connection.commit()
+    assert drain(broker) == ["x"]
+
+
+def test_a_closed_connection_is_an_error_of_ours(broker: Broker, harness: Harness) -> None:
+    harness.needs("within")
+    closed = harness.connection()
+    closed.close()
+    with pytest.raises(RowqError):
+        broker.within(closed).send("q", "x")

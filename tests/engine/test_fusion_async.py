@@ -158,3 +158,26 @@ def test_a_closed_desk_refuses_coroutines(fusion: Fusion) -> None:
     fusion.close(lambda: None)
     with pytest.raises(BrokerClosed):
         asyncio.run(fusion.run_async(Job("a")))
+
+
+def test_a_loop_that_ends_in_the_turn_of_its_call_holds_up_nobody(desk: Desk, fusion: Fusion) -> None:
+    async def leave() -> None:
+        left.append(asyncio.ensure_future(fusion.run_async(Job("left"))))
+        await asyncio.sleep(0)
+
+    def end_early() -> None:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(leave())
+        left[0].cancel()
+        loop.run_until_complete(asyncio.gather(left[0], return_exceptions=True))
+        loop.close()
+
+    left: list[asyncio.Task[str]] = []
+    Background(end_early).result()
+    assert Background(lambda: asyncio.run(fusion.run_async(Job("next")))).result() == "next"
+
+
+def test_a_closed_fusion_takes_no_coroutine_in(desk: Desk, fusion: Fusion) -> None:
+    fusion.close(lambda: None)
+    with pytest.raises(BrokerClosed):
+        asyncio.run(fusion.run_async(Job("late")))

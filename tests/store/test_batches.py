@@ -164,3 +164,14 @@ def test_after_an_interrupt_nothing_half_done_is_remembered(spy: Spy, broker: Br
     broker.send("new", "y")
     assert [stats.queue for stats in broker.queues()] == ["new"], "the queue's row belonged to what was undone"
     assert [message.payload for message in broker.walk()] == ["y"]
+
+
+def test_what_is_committed_is_not_done_again_when_nobody_can_be_woken(broker: Broker) -> None:
+    def fail(woken: object) -> NoReturn:
+        raise RuntimeError("no bell")
+
+    broker._engine.store.on_ready = fail
+    calls = [send("a"), send("b")]
+    broker._engine.store.perform(calls)
+    assert [call.error for call in calls] == [None, None]
+    assert broker.stats("q").ready == 2
