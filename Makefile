@@ -2,6 +2,7 @@
 #
 #   make test ARGS="tests/contract -k stale"     what to run, and how
 #   make test PYTHON=python3.12                  that Python, in an environment beside the usual one
+#   make serve ARGS="--port 9000"                what `rowq serve` takes
 
 PYTHON  ?=
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3)
@@ -17,7 +18,7 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check format bench clean
+.PHONY: help test check format bench serve clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +39,9 @@ format: $(VENV)/.has-dev ## Format the code, and mend what lint can mend itself
 bench: $(VENV)/.has-bench ## Measure rowq and its peers in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
+serve: $(VENV)/.has-serve ## Serve the queues in rowq.db over HTTP
+	$(BIN)/rowq serve $(ARGS)
+
 clean: ## Remove all that was made, the environments too
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(TREES) -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -46,6 +50,12 @@ clean: ## Remove all that was made, the environments too
 $(VENV)/.has-%: pyproject.toml | $(BIN)/python
 	@echo "Installing rowq[$*] into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --quiet --editable '.[$*]'
+	@touch $@
+
+# The server needs no extra: what everybody gets is enough.
+$(VENV)/.has-serve: pyproject.toml | $(BIN)/python
+	@echo "Installing rowq into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --quiet --editable .
 	@touch $@
 
 # The newest Python that runs: a name on the PATH may be a shim with nothing behind it, or lack venv's own parts.

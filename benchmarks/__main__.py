@@ -11,7 +11,7 @@ import typer
 from rich import progress
 from rich.console import Console
 
-from benchmarks import batches, concurrency, depth, machine, record, single, transfer
+from benchmarks import batches, concurrency, depth, http, machine, record, remote, single, transfer
 from benchmarks.harness import Bench, Chapter, Progress
 from benchmarks.scale import FULL, QUICK
 from benchmarks.scratch import scratch
@@ -23,6 +23,8 @@ BENCHMARKS: dict[str, Callable[[Bench], Chapter]] = {
     "single": single.run,
     "depth": depth.run,
     "transfer": transfer.run,
+    "http": http.run,
+    "remote": remote.run,
 }
 
 

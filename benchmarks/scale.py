@@ -24,7 +24,23 @@ class Scale(NamedTuple):
     aside: int = 100_000
     samples: int = 300
     lines: int = 1_000_000
+    load_turns: int = 3
+    load_seconds: int = 2
+    load_backlog: int = 150_000
 
 
 FULL = Scale()
-QUICK = Scale(turns=5, caller_turns=2, backlog=1_000, small=500, large=2_000, many=30_000, aside=5_000, samples=60, lines=20_000)
+QUICK = Scale(
+    turns=5,
+    caller_turns=2,
+    backlog=1_000,
+    small=500,
+    large=2_000,
+    many=30_000,
+    aside=5_000,
+    samples=60,
+    lines=20_000,
+    load_turns=1,
+    load_seconds=1,
+    load_backlog=30_000,
+)

@@ -3,10 +3,13 @@
 from rowq.async_broker import AsyncBroker
 from rowq.backoff import exponential, linear
 from rowq.broker import Broker
+from rowq.client.async_broker import AsyncRemoteBroker
+from rowq.client.broker import RemoteBroker
 from rowq.clock import Clock, ManualClock, SystemClock
 from rowq.connect import connect, connect_async, migrate
 from rowq.errors import (
     BrokerClosed,
+    Forbidden,
     IdTaken,
     InvalidArgument,
     InvalidReceipt,
@@ -19,15 +22,20 @@ from rowq.errors import (
     PayloadTooLarge,
     QueueFull,
     QueueNotFound,
+    RequestConflict,
     RowqError,
     SchemaMismatch,
+    ServerUnavailable,
     StoreBusy,
     StoreCorrupt,
     StoreError,
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
+    TooManyFailures,
+    Unauthorized,
 )
+from rowq.model.access import ApiKey
 from rowq.model.message import Delivery, Draft, Event, KvEntry, Message, Outcome, State, Stats, Where
 from rowq.model.queue import Policy, Settings
 from rowq.store.dialect import Finding
@@ -37,7 +45,9 @@ from rowq.within import Within
 __version__ = "0.1.0"
 
 __all__ = [
+    "ApiKey",
     "AsyncBroker",
+    "AsyncRemoteBroker",
     "Broker",
     "BrokerClosed",
     "Clock",
@@ -45,6 +55,7 @@ __all__ = [
     "Draft",
     "Event",
     "Finding",
+    "Forbidden",
     "IdTaken",
     "InvalidArgument",
     "InvalidReceipt",
@@ -62,8 +73,11 @@ __all__ = [
     "Policy",
     "QueueFull",
     "QueueNotFound",
+    "RemoteBroker",
+    "RequestConflict",
     "RowqError",
     "SchemaMismatch",
+    "ServerUnavailable",
     "Settings",
     "State",
     "Stats",
@@ -75,6 +89,8 @@ __all__ = [
     "StoreUnavailable",
     "Swept",
     "SystemClock",
+    "TooManyFailures",
+    "Unauthorized",
     "Where",
     "Within",
     "__version__",

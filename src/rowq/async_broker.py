@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from rowq.arguments import Settled, to_extend, to_nack, to_reject, to_reschedule
 from rowq.engine import Engine
 from rowq.errors import BrokerClosed
+from rowq.model.access import ApiKey
 from rowq.model.lifecycle import Ack
 from rowq.model.message import (
     Delivery,
@@ -29,7 +31,7 @@ from rowq.model.queue import DeliveryMode, Policy, Settings
 from rowq.steps import Ask, Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
-from rowq.verbs import Progress, Settled, to_extend, to_nack, to_reject, to_reschedule
+from rowq.verbs import Progress
 from rowq.within import Within
 
 T = TypeVar("T")
@@ -170,6 +172,15 @@ class AsyncBroker:
         progress: Progress | None = None,
     ) -> int:
         return await self._drive(self._engine().verbs.redrive(queue, ids, where, limit, rate, progress))
+
+    async def create_key(self, name: str, *, scopes: Iterable[str], queues: Iterable[str] = ("*",)) -> str:
+        return await self._drive(self._engine().verbs.create_key(name, scopes, queues))
+
+    async def api_keys(self) -> list[ApiKey]:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.api_keys))
+
+    async def revoke_key(self, name: str) -> None:
+        await self._drive(self._engine().verbs.revoke_key(name))
 
     def within(self, connection: Any) -> Within:
         """The verbs inside your own open transaction. They are plain methods: your connection decides which thread they run in."""

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from rowq.arguments import Settled, to_extend, to_nack, to_reject, to_reschedule
 from rowq.engine import Engine
+from rowq.model.access import ApiKey
 from rowq.model.lifecycle import Ack
 from rowq.model.message import (
     Delivery,
@@ -27,7 +29,7 @@ from rowq.model.queue import DeliveryMode, Policy, Settings
 from rowq.steps import Ask, Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
-from rowq.verbs import Progress, Settled, to_extend, to_nack, to_reject, to_reschedule
+from rowq.verbs import Progress
 from rowq.within import Within
 
 T = TypeVar("T")
@@ -194,6 +196,17 @@ class Broker:
     ) -> int:
         """Dead letters back into their queue: those named, those that match, or all; at most `rate` a second. Returns how many."""
         return self._drive(self._verbs.redrive(queue, ids, where, limit, rate, progress))
+
+    def create_key(self, name: str, *, scopes: Iterable[str], queues: Iterable[str] = ("*",)) -> str:
+        """A key to the server. Returns its secret, which is shown this once; scopes are send, receive, admin and metrics."""
+        return self._drive(self._verbs.create_key(name, scopes, queues))
+
+    def api_keys(self) -> list[ApiKey]:
+        return self._drive(self._verbs.look(self._engine.insights.api_keys))
+
+    def revoke_key(self, name: str) -> None:
+        """Servers stop to accept it within two seconds."""
+        self._drive(self._verbs.revoke_key(name))
 
     def within(self, connection: Any) -> Within:
         """The verbs inside your own open transaction on the same database: they hold if, and only if, you commit."""

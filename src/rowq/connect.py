@@ -7,6 +7,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from rowq.async_broker import AsyncBroker
 from rowq.broker import Broker
+from rowq.client.address import SCHEMES, Address
+from rowq.client.async_broker import AsyncRemoteBroker
+from rowq.client.broker import RemoteBroker
 from rowq.clock import Clock, SystemClock
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument
@@ -35,24 +38,31 @@ class ConnectOptions(TypedDict, total=False):
     """How many seconds a call waits for a busy database; also a URL parameter."""
     migrate: bool
     """False raises SchemaMismatch instead of making or changing tables."""
+    api_key: str | None
+    """The secret of a key to a server; else ROWQ_API_KEY in the environment."""
 
 
 def connect(url: str, **options: Unpack[ConnectOptions]) -> Broker:
-    """Opens the queue in a database.
+    """Opens the queue in a database, or on a server.
 
-    `sqlite:///jobs.db` is a file in the current folder, `sqlite:////var/lib/jobs.db` an absolute path. URL parameters:
-    `durability` (send, full or normal) and `timeout` (seconds).
+    `sqlite:///jobs.db` is a file in the current folder, `sqlite:////var/lib/jobs.db` an absolute path; `http://localhost:8080` and
+    `https://name:secret@example.com` are servers. URL parameters: `timeout` (seconds), and for databases `durability` (send, full or
+    normal).
     """
-    return Broker(_engine(url, **options))
+    return RemoteBroker(*_server(url, **options)) if _is_remote(url) else Broker(open_engine(url, **_local(options)))
 
 
 def connect_async(url: str, **options: Unpack[ConnectOptions]) -> AsyncBroker:
     """The same verbs as coroutines: `async with rowq.connect_async(url) as broker`."""
-    return AsyncBroker(lambda: _engine(url, **options))
+    if _is_remote(url):
+        return AsyncRemoteBroker(*_server(url, **options))
+    return AsyncBroker(lambda: open_engine(url, **_local(options)))
 
 
 def migrate(url: str) -> tuple[int, int]:
     """Brings the tables to this release's version; returns (version before, version now)."""
+    if _is_remote(url):
+        raise InvalidArgument("a server migrates its database itself, when it starts: give the URL of the database")
     dialect = _dialect(url, None)
     try:
         return migrations.migrate(dialect, SystemClock().now())
@@ -60,7 +70,7 @@ def migrate(url: str) -> tuple[int, int]:
         dialect.close()
 
 
-def _engine(
+def open_engine(
     url: str,
     *,
     clock: Clock | None = None,
@@ -70,6 +80,7 @@ def _engine(
     timeout: float | None = None,
     migrate: bool = True,
 ) -> Engine:
+    """The parts without a broker around them: for the server, which drives the verbs itself."""
     clock = clock or SystemClock()
     if actor is not None and not isinstance(actor, str):
         raise InvalidArgument(f"actor must be text, not {type(actor).__name__}")
@@ -87,6 +98,40 @@ def _engine(
     return Engine(
         dialect, clock, defaults or Settings(), actor=None if actor is None else mend_text(actor), timeout=dialect.timeout, upkeep=upkeep
     )
+
+
+def _is_remote(url: object) -> bool:
+    return isinstance(url, str) and url.partition("://")[0].lower() in SCHEMES
+
+
+def _local(options: ConnectOptions) -> dict[str, Any]:
+    given = dict(options)
+    if given.pop("api_key", None) is not None:
+        raise InvalidArgument("api_key is for servers (http://…): a database is opened without one")
+    return given
+
+
+def _server(
+    url: str,
+    *,
+    upkeep: bool = True,  # noqa: ARG001  # the server's business, as are the tables
+    migrate: bool = True,  # noqa: ARG001
+    timeout: float | None = None,
+    api_key: str | None = None,
+    **others: Any,
+) -> tuple[Address, float]:
+    """Where to ask, and for how many seconds to try."""
+    for name, value in others.items():
+        if name not in ConnectOptions.__annotations__:
+            raise TypeError(f"connect() got an unexpected keyword argument {name!r}")
+        if value is not None:
+            raise InvalidArgument(f"{name} cannot be chosen by a client: it is set where the server is started")
+    address = Address(url, api_key)
+    options = address.options
+    seconds = _timeout(options, timeout)
+    if options:
+        raise InvalidArgument(f"unknown URL parameter {next(iter(options))!r}: URLs of servers take timeout")
+    return address, seconds
 
 
 def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Dialect:

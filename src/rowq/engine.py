@@ -10,6 +10,7 @@ from rowq.clock import Clock
 from rowq.errors import RowqError
 from rowq.fusion import Fusion
 from rowq.insights import Insights
+from rowq.meter import Meter
 from rowq.model.lifecycle import Nack
 from rowq.model.queue import Settings
 from rowq.steps import Driver
@@ -24,11 +25,12 @@ from rowq.waiting import WaitingRoom
 class Engine:
     def __init__(self, dialect: Dialect, clock: Clock, defaults: Settings, *, actor: str | None, timeout: float, upkeep: bool) -> None:
         self.dialect = dialect
+        self.clock = clock
         self.store = Store(dialect, clock, defaults, actor)
         self.insights = Insights(dialect, defaults)
         self.upkeep = Upkeep(dialect, clock, defaults)
         self._fusion = Fusion(self.store.perform, timeout=timeout)
-        self._fusion.abandoned = self._give_back
+        self._fusion.abandoned = self.give_back
         self._fusion.forked = dialect.leave_to_parent
         self._room = WaitingRoom(clock.now, self.store.times.next, self._look_for_news)
         self.store.on_ready = self._room.wake
@@ -37,6 +39,25 @@ class Engine:
         self.driver = Driver(self._fusion, self._room)
         if upkeep:
             self.upkeep.start(self.driver, self._fusion.if_idle)
+
+    @property
+    def meter(self) -> Meter | None:
+        return self.store.meter
+
+    def attach(self, meter: Meter) -> None:
+        """From now on it counts what is committed; at any time, and in any thread."""
+        self.store.meter = meter
+
+    @property
+    def waiting(self) -> int:
+        """How many consumers wait for messages."""
+        return self._room.count()
+
+    def ping(self) -> None:
+        """Raises an error when the database does not answer."""
+        self.check_open()
+        with self.dialect.reading() as session:
+            session.rows("read_settings_version")
 
     def examine(self) -> list[Finding]:
         return self.dialect.examine()
@@ -59,7 +80,7 @@ class Engine:
             self.store.distrust_settings()
         return news
 
-    def _give_back(self, call: Call[Any]) -> None:
+    def give_back(self, call: Call[Any]) -> None:
         """Messages leased to somebody who has gone away without them; not where that could deliver one twice."""
         if not isinstance(call, Receive) or not call.result or self.store.is_at_most_once(call):
             return

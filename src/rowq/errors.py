@@ -73,6 +73,36 @@ class IdTaken(RowqError):
     code = "id_taken"
 
 
+class RequestConflict(RowqError):
+    """The same idempotency key came with different messages."""
+
+    code = "request_conflict"
+
+
+class Unauthorized(RowqError):
+    """No key, or one that the server does not know."""
+
+    code = "unauthorized"
+
+
+class Forbidden(RowqError):
+    """The key is known, and may not do this."""
+
+    code = "forbidden"
+
+
+class TooManyFailures(RowqError):
+    """Wrong keys came from this address again and again: it is not listened to for a while."""
+
+    code = "too_many_failures"
+
+
+class ServerUnavailable(RowqError):
+    """The server cannot be reached, or is stopping. Nothing is known to have been done; a send may be tried again."""
+
+    code = "server_unavailable"
+
+
 class StoreError(RowqError):
     """The database could not do it."""
 

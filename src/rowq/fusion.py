@@ -18,9 +18,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from rowq.errors import BrokerClosed, StoreBusy
+from rowq.errors import BrokerClosed, RowqError, StoreBusy
 from rowq.forks import forks
-from rowq.pending import Future, Pending
+from rowq.pending import Pending
 from rowq.store.calls import Call
 
 MAX_ROWS = 1_000
@@ -41,7 +41,8 @@ class Fusion:
         self._waiting: deque[Pending] = deque()
         self._waiting_bytes = 0
         self._worker: threading.Thread | None = None
-        self._is_worker_called = False
+        self._gathering: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
+        """Calls of the turn that a loop is in: they are handed over together, so that the mutex is taken once for all of them."""
         self._make_locks()
         self.abandoned: Callable[[Call[Any]], None] = lambda call: None
         """Told of calls that were performed for a caller who had gone away meanwhile."""
@@ -65,13 +66,11 @@ class Fusion:
         self.check_open()
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        with self._mutex:
-            self._enter(call, future)
-            is_first = not self._is_worker_called
-            self._is_worker_called = True
-        if is_first:
-            loop.call_soon(self._call_worker)  # at the end of this turn of the loop, when all who come in it have entered
-            self._start_worker()
+        gathered = self._gathering.get(loop)
+        if gathered is None:
+            gathered = self._gathering[loop] = []
+            loop.call_soon(self._hand_over, loop)  # at the end of this turn, when all who come in it are there
+        gathered.append(Pending(call, time.monotonic() + self._timeout, future))
         try:
             await future
         except asyncio.CancelledError:
@@ -126,6 +125,7 @@ class Fusion:
         self.is_forked = True
         self._make_locks()
         self._waiting.clear()
+        self._gathering.clear()
         self.forked()
 
     def _make_locks(self) -> None:
@@ -133,18 +133,31 @@ class Fusion:
         self._turn = threading.Lock()
         self._worker_turn = threading.Semaphore(0)
 
-    def _enter(self, call: Call[Any], future: Future | None) -> Pending:
+    def _enter(self, pending: Pending) -> None:
         self.check_open()  # again: it may have been closed since
         if self._waiting_bytes > MAX_WAITING_BYTES:
             raise StoreBusy(f"more than {MAX_WAITING_BYTES >> 20} MB of messages wait for the disk already: slow down and try again")
-        pending = Pending(call, time.monotonic() + self._timeout, future)
         self._waiting.append(pending)
-        self._waiting_bytes += call.size
-        return pending
+        self._waiting_bytes += pending.call.size
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """What one turn of a loop has gathered goes to the worker."""
+        refused: list[Pending] = []
+        with self._mutex:
+            for pending in self._gathering.pop(loop, ()):
+                try:
+                    self._enter(pending)
+                except RowqError as error:
+                    pending.call.error = error
+                    refused.append(pending)
+            self._start_worker()
+        self._resolve(refused)
+        self._worker_turn.release()
 
     def _run_in_company(self, call: Call[Any]) -> None:
+        pending = Pending(call, time.monotonic() + self._timeout, None)
         with self._mutex:
-            pending = self._enter(call, None)
+            self._enter(pending)
         try:
             while not pending.is_done:
                 if self._turn.locked():
@@ -246,21 +259,14 @@ class Fusion:
                 heir.gate.release()
 
     def _start_worker(self) -> None:
-        with self._mutex:
-            if self._worker is None and not self._is_closed:
-                worker = threading.Thread(target=self._work, name="rowq-fusion", daemon=True)
-                worker.start()
-                self._worker = worker
-
-    def _call_worker(self) -> None:
-        self._worker_turn.release()
+        if self._worker is None and not self._is_closed:
+            worker = threading.Thread(target=self._work, name="rowq-fusion", daemon=True)
+            worker.start()
+            self._worker = worker
 
     def _work(self) -> None:
         while True:
-            # A loop that ended in the turn of its call has never called us: look up now and then while somebody waits.
-            self._worker_turn.acquire(timeout=LOOK_UP_EVERY if self._is_worker_called else None)
-            with self._mutex:
-                self._is_worker_called = False
+            self._worker_turn.acquire()
             with self._turn:
                 if self._is_closed:
                     return

@@ -41,6 +41,9 @@ class Origin(NamedTuple):
 Receipt = tuple[int, int]
 """(seq, token): the proof of one lease. It names the message by seq even when the caller brought an id of its own."""
 
+NO_RECEIPT: Receipt = (-1, -1)
+"""The receipt of nothing."""
+
 
 def message_id(seq: int, sent_at: int) -> str:
     millis = f"{sent_at:012x}"

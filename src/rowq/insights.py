@@ -10,10 +10,12 @@ import msgspec
 
 from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.ids import origin_of
+from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
 from rowq.model.message import Event, KvEntry, Message, State, Stats
 from rowq.model.queue import Policy, Settings, check_name, resolve, split_name
 from rowq.model.text import check_text
+from rowq.store.access import read_keys
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.finding import is_named, not_found, seq_of
 from rowq.store.policies import read_settings
@@ -110,12 +112,25 @@ class Insights:
         with self._dialect.reading() as session:
             return array("q", (row[0] for row in session.stream(f"list_{state}", queue=queue)))
 
+    def leases(self, seqs: list[int]) -> dict[int, int]:
+        """The tokens of those that are leased now."""
+        with self._dialect.reading() as session:
+            return dict(session.rows("find_leases", seqs=seqs))
+
     def keys(self, prefix: Sequence[str | int] | str, limit: int = MAX_PAGE) -> list[KvEntry]:
         parts = to_kv_key(prefix) if prefix else []
         low = msgspec.json.encode(parts).decode().removesuffix("]")
         with self._dialect.reading() as session:
             rows = session.rows("read_kv", low=low, high=low + "^", limit=limit)
         return [entry for entry in map(to_kv_entry, rows) if entry.key[: len(parts)] == parts]
+
+    def api_keys(self) -> list[ApiKey]:
+        return [key for key, _ in self.known_keys()]
+
+    def known_keys(self) -> list[tuple[ApiKey, bytes]]:
+        """Each with the digest of its secret."""
+        with self._dialect.reading() as session:
+            return read_keys(session)
 
     def _is_paused(self, row: Row | None) -> bool:
         settings = read_settings(row[1]) if row else Settings()

@@ -21,8 +21,9 @@ class Pending:
         self.call = call
         self.deadline = deadline
         self.future = future
-        self.gate = threading.Lock()
-        self.gate.acquire()
+        if future is None:
+            self.gate = threading.Lock()
+            self.gate.acquire()
         self.is_done = False
         self.is_gone = False
 

@@ -74,6 +74,8 @@ class Driver:
     def __init__(self, fusion: Fusion, room: WaitingRoom) -> None:
         self._fusion = fusion
         self._room = room
+        self.perform = fusion.run_async
+        """One call, for whoever makes its own."""
 
     def drive(self, steps: Steps[T] | Ask[Any, T]) -> T:
         if isinstance(steps, Ask):
@@ -91,14 +93,16 @@ class Driver:
             result: T = stop.value
             return result
 
-    async def drive_async(self, steps: Steps[T] | Ask[Any, T]) -> T:
+    async def drive_async(self, steps: Steps[T] | Ask[Any, T], actor: str | None = None) -> T:
+        """`actor`: on whose behalf, for the audit."""
         if isinstance(steps, Ask):
+            steps.call.actor = actor
             return steps.shape(await self._fusion.run_async(steps.call))
         try:
             step = next(steps)
             while True:
                 try:
-                    answer = await self._take_async(step)
+                    answer = await self._take_async(step, actor)
                 except BaseException as error:
                     step = steps.throw(error)
                 else:
@@ -123,8 +127,9 @@ class Driver:
                 return time.sleep(seconds)
         raise AssertionError(f"no such step: {step!r}")
 
-    async def _take_async(self, step: Any) -> Any:
+    async def _take_async(self, step: Any, actor: str | None) -> Any:
         if isinstance(step, Call):
+            step.actor = actor
             return await self._fusion.run_async(step)
         match step:
             case Read(function=function):

@@ -16,7 +16,7 @@ from rowq.clock import Clock
 from rowq.errors import BrokerClosed
 from rowq.model.queue import Policy, Settings, resolve
 from rowq.steps import Driver, Read, Steps
-from rowq.store import sweeping
+from rowq.store import requests, sweeping
 from rowq.store.calls import Act
 from rowq.store.dialect import Dialect, Session
 from rowq.store.policies import read_settings
@@ -80,6 +80,8 @@ class Upkeep:
                 durable=False,
             )
             retired += gone
+        if (yield Read(self._is_a_request_old)):
+            yield from _in_pieces(lambda work: requests.retire(work, PIECE))
         return retired
 
     def start(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
@@ -128,6 +130,10 @@ class Upkeep:
                 )
                 if age and session.rows(query, queue=queue, cutoff=now - age, limit=1)
             ]
+
+    def _is_a_request_old(self) -> bool:
+        with self._dialect.reading() as session:
+            return bool(session.rows("list_old_requests", cutoff=self._clock.now() - requests.KEPT_MS, limit=1))
 
     def _shortest_audit_retention(self) -> int:
         """0 when nothing can be old enough."""

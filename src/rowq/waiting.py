@@ -13,6 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 _log = logging.getLogger("rowq.waiting")
 
@@ -87,7 +88,8 @@ class WaitingRoom:
             self._changed.notify_all()
         self.wake(everybody)
         if ticker is not None and ticker is not threading.current_thread():
-            ticker.join()
+            with suppress(RuntimeError):  # an interrupt struck while it was being started; it finds the room closed, and ends
+                ticker.join()
 
     def _remove(self, waiter: Waiter) -> None:
         waiters = self._waiters.get(waiter.topic)

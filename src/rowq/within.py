@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Unpack
 
+from rowq.arguments import Settled, lease_lost, listed, to_nack, to_receipt_or_none, to_reject, to_reschedule, to_send
 from rowq.model.lifecycle import Ack, Verdict
 from rowq.model.message import Draft, Duration, Outcome, Payload, SendOptions
 from rowq.store.calls import Settle
 from rowq.store.store import Store
-from rowq.verbs import Settled, lease_lost, listed, to_nack, to_receipt, to_reject, to_reschedule, to_send
 
 
 class Within:
@@ -64,7 +64,7 @@ class Within:
             raise lease_lost(delivery)
 
     def _settle_many(self, deliveries: Iterable[Settled], verdict: Verdict) -> list[Outcome]:
-        call = Settle([to_receipt(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
+        call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
         if call.receipts:
             self._store.perform_within(self._connection, call)
         return call.result or []

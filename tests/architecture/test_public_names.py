@@ -15,6 +15,7 @@ ERRORS = {name: kind for name, kind in vars(errors).items() if inspect.isclass(k
 
 PUBLISHED_CODES = {
     "broker_closed",
+    "forbidden",
     "id_taken",
     "internal",
     "invalid_argument",
@@ -28,13 +29,17 @@ PUBLISHED_CODES = {
     "payload_too_large",
     "queue_full",
     "queue_not_found",
+    "request_conflict",
     "schema_mismatch",
+    "server_unavailable",
     "store_busy",
     "store_corrupt",
     "store_error",
     "store_full",
     "store_read_only",
     "store_unavailable",
+    "too_many_failures",
+    "unauthorized",
 }
 
 

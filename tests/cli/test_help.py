@@ -31,6 +31,7 @@ COMMANDS = [
     "doctor",
     "migrate",
     "sweep",
+    "serve",
 ]
 
 
@@ -38,8 +39,8 @@ def test_the_help_lists_every_command_in_panels(run: Run) -> None:
     result = run("--help")
     assert result.exit_code == 0
     listed = {words[1] for line in result.out.splitlines() if len(words := line.split()) > 2 and words[0] == "│"}
-    assert set(COMMANDS) <= listed
-    for panel in ("Messages", "Deliveries", "Queues", "Dead letters", "In and out", "Database"):
+    assert {*COMMANDS, "keys"} <= listed
+    for panel in ("Messages", "Deliveries", "Queues", "Dead letters", "In and out", "Database", "Server"):
         assert f"─ {panel}" in result.out
 
 
@@ -104,3 +105,18 @@ def test_json_as_a_payload_is_not_json_the_option(run: Run) -> None:
     result = run("send", "q", "--", "--json")
     assert result.exit_code == 2
     assert result.err.startswith("rowq: ")
+
+
+def test_a_group_of_commands_lists_them(run: Run) -> None:
+    result = run("keys")
+    assert result.exit_code == 2
+    assert all(command in result.out for command in ("create", "list", "revoke"))
+    assert result.err == ""
+
+
+@pytest.mark.parametrize("command", ["create", "list", "revoke"])
+def test_a_command_of_a_group_has_help_of_its_own_and_the_shared_options(run: Run, command: str) -> None:
+    result = run("keys", command, "--help")
+    assert result.exit_code == 0
+    assert f"rowq keys {command}" in result.out
+    assert "--url" in result.out and "--json" in result.out

@@ -1,4 +1,4 @@
-"""The verbs are the same for threads and for event loops."""
+"""The verbs are the same for threads and for event loops, in process and over HTTP."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ import inspect
 
 import pytest
 
-from rowq import AsyncBroker, Broker
+from rowq import AsyncBroker, AsyncRemoteBroker, Broker, RemoteBroker
 
 SYNC_ONLY = {"walk"}
 """It streams through one reader, row by row."""
 
+LOCAL_ONLY = {"within"}
+"""It needs the database itself."""
+
 
 def verbs(broker: type) -> dict[str, list[str]]:
     """Every public verb with the names of its parameters."""
-    return {
-        name: list(inspect.signature(verb).parameters) for name, verb in vars(broker).items() if not name.startswith("_") and callable(verb)
-    }
+    found = inspect.getmembers(broker, callable)
+    return {name: list(inspect.signature(verb).parameters) for name, verb in found if not name.startswith("_")}
 
 
 def test_both_brokers_offer_the_same_verbs() -> None:
     assert verbs(Broker).keys() - SYNC_ONLY == verbs(AsyncBroker).keys()
+
+
+@pytest.mark.parametrize(("remote", "local"), [(RemoteBroker, Broker), (AsyncRemoteBroker, AsyncBroker)])
+def test_a_remote_broker_is_a_broker_without_what_needs_the_database(remote: type, local: type) -> None:
+    assert issubclass(remote, local)
+    assert verbs(remote) == {verb: options for verb, options in verbs(local).items() if verb not in LOCAL_ONLY}
 
 
 @pytest.mark.parametrize("verb", sorted(verbs(Broker).keys() & verbs(AsyncBroker).keys()))
@@ -28,6 +36,7 @@ def test_a_verb_takes_the_same_options_in_both(verb: str) -> None:
     assert verbs(Broker)[verb] == verbs(AsyncBroker)[verb]
 
 
-@pytest.mark.parametrize("verb", sorted(verbs(AsyncBroker).keys() - {"within"}))
-def test_every_verb_of_an_event_loop_is_awaited(verb: str) -> None:
-    assert inspect.iscoroutinefunction(getattr(AsyncBroker, verb))
+@pytest.mark.parametrize("verb", sorted(verbs(AsyncBroker).keys() - LOCAL_ONLY))
+@pytest.mark.parametrize("broker", [AsyncBroker, AsyncRemoteBroker])
+def test_every_verb_of_an_event_loop_is_awaited(broker: type, verb: str) -> None:
+    assert inspect.iscoroutinefunction(getattr(broker, verb))

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ PYTHON, CONSOLE, OUTPUT, SHELL, DRAWING = "python", "console", "text", "sh", ""
 KNOWN = {PYTHON, CONSOLE, OUTPUT, SHELL, DRAWING, "json"}
 _PROMPT = "$ "
 _EXPORT = re.compile(r"export (\w+)=(\S*)")
+_BACKGROUND = re.compile(r"(?<![&>])&(?![&>0-9])")
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,18 @@ class Run:
         self._page = page
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._environment = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+        self._groups: list[int] = []
+        """What the page left in the background: it ends with the page, also with one that fails in the middle."""
 
     def results(self) -> Iterator[Printed]:
+        try:
+            yield from self._results()
+        finally:
+            for group in self._groups:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
+
+    def _results(self) -> Iterator[Printed]:
         for block, following in zip(self._page.blocks, [*self._page.blocks[1:], None], strict=True):
             if block.info == PYTHON:
                 shown = following.text if following is not None and following.info == OUTPUT else ""
@@ -61,17 +73,19 @@ class Run:
             if exported := _EXPORT.fullmatch(command):
                 self._environment[exported[1]] = exported[2]
                 continue
-            done = subprocess.run(
+            process = subprocess.Popen(
                 ["sh", "-c", command],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                timeout=60,
-                check=False,
+                start_new_session=True,
             )
-            printed = done.stdout.decode()
-            assert done.returncode == 0, f"{where}: `{command}` ended with {done.returncode}:\n{printed}"
+            if _BACKGROUND.search(command):
+                self._groups.append(process.pid)
+            with process:
+                printed = process.communicate(timeout=60)[0].decode()
+            assert process.returncode == 0, f"{where}: `{command}` ended with {process.returncode}:\n{printed}"
             yield Printed(where, printed, shown or printed)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from rowq.server.routes import ROUTES
 from tests.docs.likeness import is_like
 from tests.docs.page import ROOT, Page, pages
 from tests.docs.running import CONSOLE, KNOWN, OUTPUT, PYTHON, SHELL, Run, install_command
@@ -68,8 +71,18 @@ def test_commands_that_are_only_shown_exist(page: Page) -> None:
                 assert (ROOT / path).is_file(), f"{page.path}: there is no {path}"
             case ["pip", "install", "."]:
                 pass
+            case ["curl", *_]:
+                _check_request(*shlex.split(line)[1:])
             case _:
                 pytest.fail(f"{page.path}: nobody checks `{line}`; a line that can run belongs in a console block")
+
+
+def _check_request(url: str, data_flag: str, body: str) -> None:
+    """A POST that is only shown: the server has such a route, and it takes such a body."""
+    assert data_flag == "-d"
+    path = url.removeprefix("localhost:8080")
+    route = next(route for route in ROUTES if route.method == "POST" and re.fullmatch(re.sub(r"{\w+}", r"[\\w.-]+", route.path), path))
+    msgspec.json.decode(body, type=route.body)
 
 
 @pytest.mark.parametrize(

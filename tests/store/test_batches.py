@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 import pytest
 
 from rowq import Broker, Draft, OutcomeUnknown, QueueFull, StoreBusy, StoreError, StoreFull
+from rowq.arguments import to_receipt
 from rowq.model.draft import prepare
 from rowq.model.lifecycle import Ack
 from rowq.store.calls import Act, Call, Receive, Send, Settle
 from rowq.store.work import Work
-from rowq.verbs import to_receipt
 from tests.store.driver import Spy, error
 
 

@@ -17,6 +17,7 @@ from tests.store.statements import plan_of
 MAY_SCAN = {
     "is_installed": "sqlite_master",
     "read_all_settings": "as many rows as there are queues",
+    "read_api_keys": "as many rows as there are keys",
     "find_queues_with_work": "as many rows as there are queues, each looked up in an index",
     "find_newest": "from the end of the primary key, one row",
     "find_origins": "the few ids of one call, each once",

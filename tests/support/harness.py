@@ -6,13 +6,16 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 import rowq
 from rowq import Broker, ManualClock
 from tests.support.blocking import BlockingBroker, LoopThread
+
+if TYPE_CHECKING:
+    from tests.support.server import Server
 
 Opener = Callable[..., Broker]
 
@@ -67,13 +70,40 @@ class Harness:
             self._open.pop().close()
 
 
+class _Served:
+    """A broker that asks a server of its own, which is stopped with it."""
+
+    def __init__(self, server: Server, broker: Broker) -> None:
+        self._server = server
+        self._broker = broker
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._broker, verb)
+
+    def close(self) -> None:
+        self._broker.close()
+        self._server.stop()
+
+
 def _blocking(loop: LoopThread) -> Opener:
     return lambda url, **options: cast(Broker, BlockingBroker(loop, url, **options))
+
+
+def _served(loop: LoopThread, connect: Opener) -> Opener:
+    from tests.support.server import Server
+
+    def open_one(url: str, **options: Any) -> Broker:
+        server = Server(loop, url, **options)
+        return cast(Broker, _Served(server, connect(server.url)))
+
+    return open_one
 
 
 BACKENDS: dict[str, Callable[[LoopThread], Opener]] = {
     "sqlite-sync": lambda loop: rowq.connect,
     "sqlite-async": _blocking,
+    "http-sync": lambda loop: _served(loop, rowq.connect),
+    "http-async": lambda loop: _served(loop, _blocking(loop)),
 }
 
 

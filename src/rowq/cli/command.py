@@ -13,11 +13,15 @@ import rowq
 from rowq.cli.output import Output
 
 DEFAULT_URL = "sqlite:///rowq.db"
+REMOTE_TIMEOUT = 5.0
+"""Somebody sits before it: a server that cannot be reached is told sooner than a program would want to know."""
 SHARED_PANEL = "Database and output"
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help=f"The database. Default: ROWQ_URL, else {DEFAULT_URL}.", rich_help_panel=SHARED_PANEL),
+    typer.Option(
+        "--url", metavar="URL", help=f"The database or server. Default: ROWQ_URL, else {DEFAULT_URL}.", rich_help_panel=SHARED_PANEL
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=SHARED_PANEL)]
 
@@ -26,15 +30,23 @@ class Session:
     """One run of the command line: which database, and where results go."""
 
     def __init__(self, url: str | None, *, json: bool) -> None:
+        self.given_url = url
         self.url = url or DEFAULT_URL
         self.output = Output(json=json)
 
     def connect(self, *, create: bool = False, upkeep: bool = False) -> rowq.Broker:
         """The broker. Only a command that puts something into a database creates one: elsewhere a mistyped URL is told, not made true."""
+        if self.is_remote:
+            return rowq.connect(self.url, timeout=None if "timeout=" in self.url else REMOTE_TIMEOUT)
         return rowq.connect(self.url, migrate=create, upkeep=upkeep, actor=_actor())
 
+    @property
+    def is_remote(self) -> bool:
+        """A server: it has the database, and writes the name of the key into the audit."""
+        return self.url.lower().startswith(("http://", "https://"))
 
-def add_command(app: typer.Typer, panel: str, function: Callable[..., None]) -> None:
+
+def add_command(app: typer.Typer, panel: str | None, function: Callable[..., None], name: str | None = None) -> None:
     """Put `function(session, …)` under its name into a panel of the help; what follows the session becomes its parameters."""
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = list(inspect.signature(_shared, eval_str=True).parameters.values())
@@ -50,7 +62,7 @@ def add_command(app: typer.Typer, panel: str, function: Callable[..., None]) -> 
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__dict__["__signature__"] = inspect.Signature(parameters)
-    app.command(rich_help_panel=panel)(run)
+    app.command(name, rich_help_panel=panel)(run)
 
 
 class Shared:

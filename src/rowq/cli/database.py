@@ -45,5 +45,5 @@ def _findings(session: Session) -> list[rowq.Finding]:
     try:
         with session.connect() as broker:
             return broker.doctor()
-    except rowq.StoreError as error:
+    except (rowq.StoreError, rowq.ServerUnavailable) as error:
         return [rowq.Finding(check="open", ok=False, detail=str(error), advice=None)]

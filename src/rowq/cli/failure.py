@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import typer
 
-from rowq import InvalidArgument, NotFound, RowqError, StoreBusy, StoreUnavailable
+from rowq import InvalidArgument, NotFound, RowqError, ServerUnavailable, StoreBusy, StoreUnavailable
 from rowq.cli.document import json_line
 from rowq.cli.text import visible
 
@@ -28,6 +28,7 @@ _EXIT_CODES: tuple[tuple[type[RowqError], int], ...] = (
     (NotFound, NOTHING),
     (StoreBusy, DATABASE),
     (StoreUnavailable, DATABASE),
+    (ServerUnavailable, DATABASE),
     (RowqError, FAILED),
 )
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import database, dead_letters, messages, queues, receipts, transfer
+from rowq.cli import api_keys, database, dead_letters, messages, queues, receipts, serve, transfer
 from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Json, Shared, add_command
 from rowq.cli.failure import READER_GONE, USAGE, Failure, ReaderGone, UsageError, give_up_stdout, report, understand
 from rowq.cli.output import Output
@@ -21,7 +21,9 @@ CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
     "Dead letters": (dead_letters.dead, dead_letters.redrive),
     "In and out": (transfer.load, transfer.dump),
     "Database": (database.doctor, database.migrate, database.sweep),
+    "Server": (serve.serve,),
 }
+KEYS: dict[str, Callable[..., None]] = {"create": api_keys.create, "list": api_keys.list_keys, "revoke": api_keys.revoke}
 
 _EPILOG = """\
 [bold]Exit codes[/]
@@ -29,7 +31,7 @@ _EPILOG = """\
   1  it failed; a lease was lost
   2  wrong usage, or an argument that no queue takes
   3  nothing there: an empty receive, not found
-  4  the database is busy or unavailable
+  4  the database or the server is busy or unavailable
 130  interrupted
 141  the reader of the output went away
 
@@ -41,6 +43,10 @@ app = typer.Typer(name="rowq", epilog=_EPILOG, rich_markup_mode="rich", pretty_e
 for panel, commands in CONTENTS.items():
     for command in commands:
         add_command(app, panel, command)
+keys = typer.Typer()
+for name, command in KEYS.items():
+    add_command(keys, None, command, name)
+app.add_typer(keys, name="keys", rich_help_panel="Server")
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -81,6 +87,16 @@ def _root(
     if version:
         Output(json=json).answer(f"rowq {rowq.__version__}", version=rowq.__version__)
         raise typer.Exit
+    _require_command(context)
+
+
+@keys.callback(invoke_without_command=True)
+def _keys(context: typer.Context) -> None:
+    """Make, list and revoke keys to the server."""
+    _require_command(context)
+
+
+def _require_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(USAGE)

@@ -15,6 +15,7 @@ from rowq.cli.failure import FAILED, Failure
 from rowq.cli.files import arrivals
 from rowq.cli.parameter import Reason, Receipts, duration_option
 from rowq.cli.text import counted
+from rowq.ids import read_receipt
 
 _BATCH = 500
 
@@ -79,6 +80,8 @@ def _settle(session: Session, receipts: list[str], done: str, verb: Callable[[li
     count = lost = 0
     try:
         for batch in _batches(receipts):
+            for receipt in batch:
+                read_receipt(receipt)  # whoever types one wants to hear of a slip, and not that something is not there
             for receipt, outcome in zip(batch, verb(batch), strict=True):
                 count += 1
                 lost += outcome is not rowq.Outcome.DONE

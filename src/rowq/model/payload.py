@@ -37,6 +37,17 @@ def decode(format: int, data: bytes) -> Any:
     return decode_json(data) if format else data
 
 
+def check_encoded(data: bytes) -> bytes:
+    """JSON that somebody else wrote, kept as it stands: every reader must be able to read it."""
+    try:
+        value = decode_json(data)
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidArgument(f"this payload cannot be read as JSON: {error}") from None
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        _check(value)
+    return data
+
+
 def _check(value: object, depth: int = 0) -> None:
     """The encoder would quietly turn NaN into null, bytes and dates into text, and numbers as keys into text.
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Call(Generic[T]):
     """One caller's part: it ends with a result or an error, and belongs to nobody else's fate."""
 
-    __slots__ = ("error", "result")
+    __slots__ = ("actor", "error", "result")
 
     rows = 1
     size = 0
@@ -29,15 +29,21 @@ class Call(Generic[T]):
     def __init__(self) -> None:
         self.result: T | None = None
         self.error: BaseException | None = None
+        self.actor: str | None = None
+        """Who asks, for the audit; None: whoever opened the store."""
 
 
 class Send(Call[list[str]]):
-    """Puts messages of one queue into it, all or none; gives their ids."""
+    """Puts messages of one queue into it, all or none; gives their ids.
 
-    __slots__ = ("messages", "queue", "rows", "size")
+    `request` names the request that asks: when it comes a second time, it gets the first one's answer.
+    """
 
-    def __init__(self, queue: str, messages: list[Prepared]) -> None:
+    __slots__ = ("messages", "queue", "request", "rows", "size")
+
+    def __init__(self, queue: str, messages: list[Prepared], request: str | None = None) -> None:
         super().__init__()
+        self.request = request
         self.queue = queue
         self.messages = messages
         self.rows = len(messages)
@@ -64,9 +70,12 @@ class Receive(Call[list[Row]]):
 
 
 class Settle(Call[list[Outcome]]):
-    """Says one thing about some deliveries. `until` is filled by an extension: the new end of each lease."""
+    """Says one thing about some deliveries. `until` is filled by an extension: the new end of each lease.
 
-    __slots__ = ("receipts", "rows", "until", "verdict")
+    `reaches` says which queues the caller may touch: to it, a delivery from another one is not found.
+    """
+
+    __slots__ = ("reaches", "receipts", "rows", "until", "verdict")
 
     def __init__(self, receipts: Sequence[Receipt], verdict: Verdict | Extend) -> None:
         super().__init__()
@@ -74,6 +83,7 @@ class Settle(Call[list[Outcome]]):
         self.verdict = verdict
         self.rows = len(receipts)
         self.until: dict[int, int] = {}
+        self.reaches: Callable[[str], bool] | None = None
 
     @property
     def is_worth_a_sync(self) -> bool:

@@ -8,6 +8,7 @@ from itertools import islice
 import msgspec
 
 from rowq.ids import new_tokens
+from rowq.meter import Tally
 from rowq.model import lifecycle
 from rowq.model.draft import HAS_DEADLINE, MODE_MARKS
 from rowq.model.message import State
@@ -41,9 +42,9 @@ def lease(work: Work, queue: str, calls: list[Receive], *, look_at_times: bool) 
     if tokens is not None:
         _draw_from_bucket(work, queue, policy, tokens, sum(len(call.result or ()) for call in calls))
     work.flush()
-    if work.delivered:
-        work.session.run("audit_delivered", seqs=work.delivered, actor=work.actor)
-        work.delivered.clear()
+    for actor, seqs in work.delivered.items():
+        work.session.run("audit_delivered", seqs=seqs, actor=actor)
+    work.delivered.clear()
     groups.call_up(work)
     work.flush()
     if look_at_times and not policy.paused:
@@ -98,16 +99,26 @@ def _dead_rows(work: Work, queue: str, wanted: int) -> Iterator[Row]:
 
 def _hand_out(work: Work, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:
     """Rows for `rows.to_deliveries`: seq, queue, attempt, token, end of the lease, and the body."""
+    work.act_for(call.actor)
     chosen = list(islice(rows, call.max))
     lease_ms = call.lease_ms or policy.lease_ms
     handed = (_lease_dead if call.from_dead else _lease_ready)(work, call, chosen, lease_ms)
     if handed:
         work.wakes_at(call.topic, min([row[4] for row in handed]))
+    if work.tally is not None and handed:
+        _count(work.tally, call, chosen)
     if policy.audit and len(handed) == 1:
-        work.audit_as(call.consumer or work.actor, call.queue, handed[0][0], "delivered", handed[0][2])
-    elif policy.audit:
-        work.delivered.extend([row[0] for row in handed])
+        seq, queue, attempt = handed[0][:3]
+        work.changes["insert_audit"].append((work.now, queue, seq, "delivered", attempt, call.consumer or work.actor, None))
+    elif policy.audit and handed:
+        work.delivered[work.actor].extend([row[0] for row in handed])
     return handed
+
+
+def _count(tally: Tally, call: Receive, rows: list[Row]) -> None:
+    tally.counts[call.queue, "delivered"] += len(rows)
+    if not call.from_dead:
+        tally.delivered.append((call.queue, [(row[0], row[3], row[10] + row[16]) for row in rows]))
 
 
 def _lease_ready(work: Work, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:

@@ -8,7 +8,7 @@ from rowq.errors import SchemaMismatch
 from rowq.store.dialect import Dialect, Session
 from rowq.store.queries import read_sql
 
-VERSION = 1
+VERSION = 2
 """Raised by each release that changes the tables, together with a step `sql/migrations/NNNN.<dialect>.sql`."""
 
 _COMMENT = re.compile(r"--.*")

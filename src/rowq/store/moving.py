@@ -37,6 +37,8 @@ def put_waiting(work: Work, held: Held, waiting: Waiting) -> None:
     ends_at = lifecycle.ends_at(waiting.expires_at, held.deadline)
     if ends_at is not None:
         work.changes["insert_expiring"].append((held.seq, held.queue, ends_at))
+    if work.tally is not None:
+        work.tally.returned[held.seq] = waiting.due
     tail = (waiting.attempts, waiting.expires_at, waiting.error)
     if held.marks & GROUPED and held.state is State.DEAD and not groups.join(work, held.queue, held.group_key or "", held.seq):
         work.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, waiting.due, *tail))
@@ -101,6 +103,8 @@ def _put_dead(work: Work, held: Held, dead: Dead) -> None:
     is_new = held.reason is None
     if is_new:
         _leave(work, held)
+        if work.tally is not None:
+            work.tally.counts[held.queue, f"dead:{dead.reason}"] += 1
         work.audit(held.queue, held.seq, "dead", held.attempts, dead.reason if dead.error is None else f"{dead.reason}: {dead.error}")
     died_at = work.now if held.died_at is None else held.died_at
     work.changes["insert_dead"].append((held.queue, held.seq, dead.due, held.attempts, dead.redeliveries, dead.reason, dead.error, died_at))

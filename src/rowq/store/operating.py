@@ -45,6 +45,8 @@ def delete_queue(work: Work, queue: str) -> bool:
     work.policies.changed(work.session)
     work.forget_policy(queue)
     work.audit(queue, None, "queue_deleted")
+    if work.tally is not None:
+        work.tally.deleted.append(queue)
     work.flush()
     return True
 
@@ -54,6 +56,8 @@ def purge(work: Work, queue: str, state: State, seqs: list[int]) -> int:
     if state is State.FINISHED:
         still = [row[0] for row in work.session.rows("find_finished", seqs=seqs)]
         forget_finished(work, queue, still)
+        if work.tally is not None:
+            work.tally.counts[queue, "purged"] += len(still)
         work.flush()
         return len(still)
     held = hold(work.session, seqs, state)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from importlib.resources import files
 
 LIST_PARAMETER = re.compile(r":([a-z_]+)\[\]")
-_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 _HEADING = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{(\w+)\}")
-_TOPICS = ("migrations", "sending", "moving", "leasing", "settling", "holding", "settings", "upkeep", "insights")
+_TOPICS = ("migrations", "sending", "moving", "leasing", "settling", "holding", "settings", "upkeep", "insights", "access")
 
 
 class Queries:
@@ -36,14 +36,14 @@ class Queries:
         return sorted(self._texts)
 
     def parameters(self, name: str) -> list[str]:
-        return sorted(set(_PARAMETER.findall(self._texts[name])))
+        return sorted(set(PARAMETER.findall(self._texts[name])))
 
     def by_position(self, name: str, columns: tuple[str, ...]) -> str:
         """The query with `?1`, `?2` … for rows whose values stand in the order of `columns`, always the same for a query."""
         known = self._positional.get(name)
         if known is None:
             place = {column: f"?{number}" for number, column in enumerate(columns, 1)}
-            known = self._positional[name] = _PARAMETER.sub(lambda match: place[match[1]], self._texts[name])
+            known = self._positional[name] = PARAMETER.sub(lambda match: place[match[1]], self._texts[name])
         return known
 
 

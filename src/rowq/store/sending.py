@@ -15,10 +15,12 @@ from rowq.model.payload import Format, decode
 from rowq.model.queue import Policy
 from rowq.store import groups
 from rowq.store.calls import Send
+from rowq.store.dialect import Row
 from rowq.store.held import hold_waiting
 from rowq.store.moving import expire
 from rowq.store.places import put_back, put_ready, put_scheduled, take_out
 from rowq.store.policies import Known, check_payload
+from rowq.store.requests import Requests
 from rowq.store.work import Work
 
 _fields = msgspec.structs.astuple
@@ -26,14 +28,21 @@ _fields = msgspec.structs.astuple
 
 def send(work: Work, calls: list[Send]) -> None:
     """Writes every call that its queue admits; a call that is refused gets its error and writes nothing."""
+    requests = Requests(work, calls) if any(call.request for call in calls) else None
     admission = _Admission(work)
-    admitted = [call for call in calls if admission.lets_in(call)]
-    if not admitted:
-        return
+    admitted = [call for call in calls if not (requests and requests.settles(call)) and admission.lets_in(call)]
+    if admitted:
+        _write(work, admitted)
+    if requests:
+        requests.remember()
+
+
+def _write(work: Work, admitted: list[Send]) -> None:
     waiting = _WaitingKeys(work, admitted)
     heads = _Heads(work, admitted)
     seq = work.session.draw_seqs(sum(len(call.messages) for call in admitted))
     for call in admitted:
+        work.act_for(call.actor)
         policy = work.policy(call.queue)
         if policy.ttl_ms == 0 and all(_is_plain(message) for message in call.messages):
             call.result = _insert_plain(work, call, seq, policy)
@@ -65,11 +74,21 @@ def _insert_plain(work: Work, call: Send, first: int, policy: Policy) -> list[st
         # As a bytearray, which the driver of SQLite takes as it is; bytes it would ask for an adapter first, at twice the price.
         [(seq, now, queue, m.format, bytearray(m.payload), m.priority) for seq, m in zip(seqs, call.messages, strict=True)]
     )
-    changes["make_ready"].append((first, first + count - 1))
+    _add_run(changes["make_ready"], first, first + count - 1)
+    if work.tally is not None:
+        work.tally.counts[queue, "enqueued"] += count
     if policy.audit:
-        changes["audit_enqueued"].append((first, first + count - 1, work.actor))
+        _add_run(changes["audit_enqueued"], first, first + count - 1, work.actor)
     work.woken[queue] += count
     return message_ids(first, count, now)
+
+
+def _add_run(runs: list[Row], first: int, last: int, *common: str | None) -> None:
+    """Runs of seqs that follow one another, as those of callers who came together do, are written by one statement."""
+    if runs and runs[-1][1] == first - 1 and runs[-1][2:] == common:
+        runs[-1] = (runs[-1][0], last, *common)
+    else:
+        runs.append((first, last, *common))
 
 
 def _insert(work: Work, message: Prepared, seq: int, policy: Policy, waiting: _WaitingKeys, heads: _Heads) -> str:
@@ -88,6 +107,8 @@ def _insert(work: Work, message: Prepared, seq: int, policy: Policy, waiting: _W
         work.changes["insert_expiring"].append((seq, queue, lifecycle.ends_at(expires_at, deadline)))
     if message.own_id is not None:
         work.changes["insert_own_id"].append((message.own_id, seq, queue))
+    if work.tally is not None:
+        work.tally.counts[queue, "enqueued"] += 1
     if policy.audit:
         work.changes["insert_audit"].append((now, queue, seq, "enqueued", None, work.actor, None))
     id = message.own_id or message_id(seq, now)

@@ -22,6 +22,7 @@ def settle(work: Work, calls: list[Settle]) -> None:
     leased = {row[0]: row for row in work.session.rows("lock_leased", seqs=seqs)}
     missing: set[int] = set()
     for call in calls:
+        work.act_for(call.actor)
         (_ack if isinstance(call.verdict, Ack) else _settle)(work, call, leased, missing)
     work.flush()
     groups.call_up(work)
@@ -35,10 +36,11 @@ def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int]) ->
     outcomes: list[Outcome] = []
     gone: list[int] = []
     audited: list[Row] = []
+    tally = work.tally
     for seq, token in call.receipts:
         row = leased.get(seq)
-        if row is None or row[1] != token:
-            outcomes.append(_refused(row, seq, missing))
+        if row is None or row[1] != token or not _is_reached(call, row):
+            outcomes.append(_refused(call, row, seq, missing))
             continue
         policy = work.policy(row[2])
         if row[4] or row[3] & ~_HARMLESS or policy.keep != "none":
@@ -46,6 +48,9 @@ def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int]) ->
         else:
             del leased[seq]
             gone.append(seq)
+            if tally is not None:
+                tally.counts[row[2], "acked"] += 1
+                tally.acked.append((row[2], row[7]))
             if policy.audit:
                 audited.append(row)
         outcomes.append(Outcome.DONE)
@@ -57,8 +62,8 @@ def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int]) ->
 
 def _audit_acks(work: Work, rows: list[Row]) -> None:
     if len(rows) == 1:
-        seq, _, queue, _, _, attempts, consumer = rows[0]
-        work.audit_as(consumer or work.actor, queue, seq, "acked", attempts)
+        seq, _, queue, _, _, attempts, consumer, _ = rows[0]
+        work.changes["insert_audit"].append((work.now, queue, seq, "acked", attempts, consumer or work.actor, None))
     elif rows:
         work.session.run("audit_acked", seqs=[row[0] for row in rows], at=work.now, actor=work.actor)
 
@@ -67,17 +72,21 @@ def _settle(work: Work, call: Settle, leased: dict[int, Row], missing: set[int])
     outcomes = []
     for seq, token in call.receipts:
         row = leased.get(seq)
-        if row is None or row[1] != token:
-            outcomes.append(_refused(row, seq, missing))
+        if row is None or row[1] != token or not _is_reached(call, row):
+            outcomes.append(_refused(call, row, seq, missing))
         else:
             _settle_one(work, call, row, leased)
             outcomes.append(Outcome.DONE)
     call.result = outcomes
 
 
-def _refused(row: Row | None, seq: int, missing: set[int]) -> Outcome:
+def _is_reached(call: Settle, row: Row) -> bool:
+    return call.reaches is None or call.reaches(row[2])
+
+
+def _refused(call: Settle, row: Row | None, seq: int, missing: set[int]) -> Outcome:
     if row is not None:
-        return Outcome.STALE
+        return Outcome.STALE if _is_reached(call, row) else Outcome.NOT_FOUND
     missing.add(seq)
     return Outcome.NOT_FOUND
 
@@ -96,6 +105,8 @@ def conclude(work: Work, held: Held, verdict: Verdict) -> None:
     policy = policy_of_lease(work, held)
     change = lifecycle.decide(held.standing, verdict, policy, work.now, work.random)
     work.audit_as(held.consumer or work.actor, held.queue, held.seq, _event(verdict), held.deliveries, getattr(verdict, "error", None))
+    if work.tally is not None and isinstance(verdict, Ack):
+        work.tally.acked.append((held.queue, held.leased_at or work.now))
     move(work, held, change)
 
 
@@ -116,9 +127,10 @@ def _event(verdict: Verdict) -> str:
 
 def _tell_stale_from_gone(work: Work, calls: list[Settle], missing: set[int]) -> None:
     """A message that waits again makes its old receipt stale; one that is gone is not found."""
-    present = {row[0] for row in work.session.rows("find_messages", seqs=sorted(missing))}
+    present: dict[int, str] = dict(work.session.rows("find_messages", seqs=sorted(missing)))
     for call in calls:
+        reaches = call.reaches or (lambda queue: True)
         call.result = [
-            Outcome.STALE if outcome is Outcome.NOT_FOUND and receipt[0] in present else outcome
+            Outcome.STALE if outcome is Outcome.NOT_FOUND and receipt[0] in present and reaches(present[receipt[0]]) else outcome
             for outcome, receipt in zip(call.result or [], call.receipts, strict=True)
         ]

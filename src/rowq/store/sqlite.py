@@ -23,8 +23,13 @@ _BUSY_SLICE = 0.008
 """SQLite's own wait doubles up to 100 ms, and a busy neighbour then starves us: wait in short slices instead."""
 
 _IDLE_READERS = 4
+_STATEMENTS = 512
+"""Prepared ones: an insert is one for each number of rows that it takes (see sqlite_session.py)."""
 _WAL_LIMIT = 64 << 20
-_CHECKPOINT_PAGES = 10_000
+_PAGE_BYTES = 2_048
+"""A transaction writes the pages that it touches as a whole: half of SQLite's usual page makes single messages an eighth faster
+(decision 15). Only a new file takes it; one that is there keeps its own."""
+_CHECKPOINT_PAGES = 20_000
 """40 MB: the same few pages are written again and again, and a later checkpoint writes each of them once."""
 
 
@@ -147,7 +152,9 @@ class Sqlite(Dialect):
 
     def _open(self, busy_timeout: float) -> sqlite3.Connection:
         try:
-            connection = sqlite3.connect(self.path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                self.path, timeout=busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=512
+            )
             connection.execute("PRAGMA temp_store = MEMORY")
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
@@ -167,6 +174,7 @@ class Sqlite(Dialect):
     def _prepare(self, must_exist: bool) -> None:
         try:
             if not must_exist:
+                self._insist(f"PRAGMA page_size = {_PAGE_BYTES}")
                 self._insist("PRAGMA journal_mode = WAL")
             self._insist("PRAGMA optimize = 0x10002")
             self._insist(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")

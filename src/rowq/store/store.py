@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rowq.clock import Clock
 from rowq.errors import RowqError, StoreError
+from rowq.meter import Meter, Tally
 from rowq.model.queue import Settings
 from rowq.store import leasing, sending, settling
 from rowq.store.calls import Act, Call, Receive, Send, Settle
@@ -32,6 +34,7 @@ class Store:
         self.dialect = dialect
         self.times = Times()
         self.on_ready: Wake = lambda woken: None
+        self.meter: Meter | None = None
         self._clock = clock
         self._defaults = defaults
         self._actor = actor
@@ -44,6 +47,8 @@ class Store:
             self._perform_together(batch, durable=batch.is_worth_a_sync)
         except BaseException as error:
             self._policies.forget()  # what was remembered may have been rolled back
+            if self.meter is not None:
+                self.meter.failed()
             if not isinstance(error, Exception):
                 raise
             if len(calls) > 1 and _may_be_the_fault_of_one(error):
@@ -72,9 +77,13 @@ class Store:
         return (call.delivery or (policy.delivery if policy else None)) == "at_most_once"
 
     def _perform_together(self, batch: _Batch, *, durable: bool) -> None:
+        meter = self.meter
+        started = 0.0 if meter is None else time.perf_counter()
         try:
             with self.dialect.writing(durable=durable) as session:
                 work = self._work(session, self._policies)
+                if meter is not None:
+                    work.tally = Tally()
                 for call in batch.receives:
                     if not durable and _is_at_most_once(work, call):
                         raise _MustSync
@@ -82,7 +91,10 @@ class Store:
         except _MustSync:
             self._perform_together(batch, durable=True)
             return
+        ended = 0.0 if meter is None else time.perf_counter()
         self._tell(work)
+        if meter is not None:
+            _measure(meter, work, batch, durable, ended - started)
 
     def _tell(self, work: Work) -> None:
         """It is committed: whatever goes wrong from here on must not do it again."""
@@ -144,6 +156,25 @@ class _Batch:
                 self.acts.append(call)
                 self.is_worth_a_sync |= call.durable
 
+    @property
+    def size(self) -> int:
+        return len(self.sends) + len(self.settles) + len(self.acts) + len(self.receives)
+
+    @property
+    def rows(self) -> int:
+        """Messages that were sent, settled or delivered."""
+        calls: list[Call[Any]] = [*self.sends, *self.settles, *self.receives]
+        return sum([len(call.result) for call in calls if call.result])
+
+
+def _measure(meter: Meter, work: Work, batch: _Batch, durable: bool, seconds: float) -> None:
+    try:
+        if work.tally is not None:
+            meter.take(work.tally, work.now)
+        meter.committed(calls=batch.size, rows=batch.rows, seconds=seconds, durable=durable)
+    except Exception:
+        _log.exception("a transaction was not counted")
+
 
 def _is_at_most_once(work: Work, call: Receive) -> bool:
     """A lost lease of such a message would deliver it twice."""
@@ -151,6 +182,7 @@ def _is_at_most_once(work: Work, call: Receive) -> bool:
 
 
 def _act(work: Work, call: Act[Any]) -> None:
+    work.act_for(call.actor)
     try:
         call.result = call.act(work)
     except RowqError as error:  # an act refuses before it writes, so nobody else's work is touched

@@ -64,6 +64,9 @@ def retire_dead(work: Work, queue: str, limit: int) -> int:
     for held in hold(work.session, seqs, State.DEAD) if seqs else []:
         take_out(work, held)
         finish(work, held, Finished("expired", "none"))
+        if work.tally is not None:  # a dead letter that retires has not expired a second time
+            work.tally.counts[queue, "expired"] -= 1
+            work.tally.counts[queue, "retired"] += 1
     work.flush()
     return len(seqs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
+from rowq.meter import Tally
 from rowq.model.queue import Policy
 from rowq.store.changes import Changes
 from rowq.store.dialect import Session
@@ -12,6 +13,9 @@ from rowq.store.policies import Policies
 
 
 class Work:
+    tally: Tally | None = None
+    """What is counted, where somebody counts (see rowq/meter.py)."""
+
     def __init__(
         self, session: Session, policies: Policies, now: int, random: Callable[[], float], actor: str | None, news: Callable[[], int]
     ) -> None:
@@ -20,7 +24,7 @@ class Work:
         self.policies = policies
         self.now = now
         self.random = random
-        self.actor = actor
+        self.actor = self._own_actor = actor
         self.changes = Changes()
         self._known: dict[str, Policy] = {}
         self.woken: defaultdict[str, int] = defaultdict(int)
@@ -29,8 +33,8 @@ class Work:
         """When a topic will have something without anybody sending, as far as this transaction learned."""
         self.looked: dict[str, int | None] = {}
         """Topics whose times were looked up in this transaction, with the next one."""
-        self.delivered: list[int] = []
-        """Leased in this transaction, and not in the audit yet."""
+        self.delivered: defaultdict[str | None, list[int]] = defaultdict(list)
+        """Leased in this transaction, and not in the audit yet: by whom."""
         self.leaving: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         """(queue, group) → messages on their way out, whose successors are called up by `groups.call_up`."""
 
@@ -40,6 +44,10 @@ class Work:
         if known is None:
             known = self._known[queue] = self.policies.of(self.session, queue)
         return known
+
+    def act_for(self, actor: str | None) -> None:
+        """What is audited from here on is that caller's doing."""
+        self.actor = actor or self._own_actor
 
     def forget_policy(self, queue: str) -> None:
         self._known.pop(queue, None)
@@ -53,6 +61,8 @@ class Work:
     def audit_as(
         self, actor: str | None, queue: str, seq: int | None, event: str, attempt: int | None = None, detail: str | None = None
     ) -> None:
+        if self.tally is not None and seq is not None:
+            self.tally.counts[queue, event] += 1
         if self.policy(queue).audit:
             self.changes["insert_audit"].append((self.now, queue, seq, event, attempt, actor, detail))
 

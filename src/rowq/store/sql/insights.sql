@@ -208,3 +208,8 @@ SELECT seq FROM rowq_dead WHERE queue = :queue;
 
 -- name: list_finished
 SELECT seq FROM rowq_history WHERE queue = :queue;
+
+-- name: find_leases
+SELECT seq, token
+FROM rowq_leased
+WHERE seq IN (:seqs[]);

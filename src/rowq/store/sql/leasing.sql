@@ -4,7 +4,8 @@
 -- name: take_ready
 SELECT
     r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
-    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms
+    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
+    m.delay_ms
 FROM rowq_ready r
 JOIN rowq_messages m ON m.seq = r.seq
 WHERE r.queue = :queue

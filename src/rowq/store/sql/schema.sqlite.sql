@@ -1,4 +1,4 @@
--- The tables of rowq on SQLite, version 1.
+-- The tables of rowq on SQLite, version 2.
 --
 -- A state is a table. A message's body is written once in rowq_messages; where the message *is* is a narrow row in exactly one
 -- of rowq_ready, rowq_scheduled, rowq_leased, rowq_blocked, rowq_dead and rowq_history, and a transition is a move between them
@@ -205,4 +205,23 @@ CREATE TABLE rowq_buckets (
     queue TEXT PRIMARY KEY,
     tokens REAL NOT NULL,
     filled_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Sends that may be retried: queue/request → the answer that was given, so that a second try gets it again. Kept for an hour.
+CREATE TABLE rowq_requests (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    fingerprint BLOB NOT NULL,
+    answer BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX rowq_requests_age ON rowq_requests (at);
+
+-- Who may ask the server for what. Of a secret only the SHA-256 is kept; scopes and queues are JSON lists.
+CREATE TABLE rowq_api_keys (
+    name TEXT PRIMARY KEY,
+    digest BLOB NOT NULL,
+    scopes TEXT NOT NULL,
+    queues TEXT NOT NULL,
+    created_at INTEGER NOT NULL
 ) WITHOUT ROWID;

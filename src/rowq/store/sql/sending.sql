@@ -66,6 +66,15 @@ WHERE queue = :queue
     AND message_key = :message_key
     AND seq = :seq;
 
+-- name: find_requests
+SELECT id, fingerprint, answer
+FROM rowq_requests
+WHERE id IN (:ids[]);
+
+-- name: insert_request
+INSERT INTO rowq_requests (id, at, fingerprint, answer)
+VALUES (:id, :at, :fingerprint, :answer);
+
 -- name: count_depth
 -- Stops counting at the limit: a full queue of millions is as quick to refuse as a small one.
 SELECT

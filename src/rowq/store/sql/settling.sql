@@ -1,14 +1,14 @@
 -- Settling: what a consumer says about a delivery. The leased row is locked by seq, compared with the receipt's token, and moved.
 
 -- name: lock_leased
-SELECT seq, token, queue, marks, expires_at IS NOT NULL OR reason IS NOT NULL, attempts, consumer
+SELECT seq, token, queue, marks, expires_at IS NOT NULL OR reason IS NOT NULL, attempts, consumer, leased_at
 FROM rowq_leased
 WHERE seq IN (:seqs[])
 ORDER BY seq
 FOR UPDATE;
 
 -- name: find_messages
-SELECT seq
+SELECT seq, queue
 FROM rowq_messages
 WHERE seq IN (:seqs[]);
 

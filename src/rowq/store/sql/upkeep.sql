@@ -62,3 +62,13 @@ WHERE seq = :seq;
 DELETE FROM rowq_history
 WHERE queue = ''
     AND id < (SELECT MAX(id) FROM rowq_history);
+
+-- name: list_old_requests
+SELECT id FROM rowq_requests
+WHERE at <= :cutoff
+ORDER BY at
+LIMIT :limit;
+
+-- name: delete_requests
+DELETE FROM rowq_requests
+WHERE id IN (:ids[]);

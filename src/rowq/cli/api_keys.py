@@ -1,0 +1,55 @@
+"""Keys to the server: create, list, revoke."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rowq.cli.command import Session
+from rowq.cli.document import fields
+from rowq.cli.output import Column
+from rowq.cli.text import moment
+from rowq.clock import SystemClock
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the key: whose it is, or what it is for.", show_default=False)]
+
+
+def create(
+    session: Session,
+    name: Name,
+    scope: Annotated[list[str], typer.Option("--scope", help="What it may do: send, receive, admin or metrics; may be repeated.")],
+    queue: Annotated[
+        list[str] | None, typer.Option("--queue", metavar="PATTERN", help="On which queues, as orders or 'orders.*'; may be repeated.")
+    ] = None,
+) -> None:
+    """Make a key and print its secret, which is shown this once.
+
+    Receive includes looking at messages, admin includes everything. Without --queue the key is for all queues.
+    """
+    queues = queue or ["*"]
+    with session.connect(create=True) as broker:
+        secret = broker.create_key(name, scopes=scope, queues=queues)
+    session.output.answer(secret, name=name, scopes=scope, queues=queues, secret=secret)
+    if not session.output.json and sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write("keep it: it is shown this once, and only its digest is stored\n")
+
+
+def list_keys(session: Session) -> None:
+    """List the keys in the database; those of the server's configuration are not among them."""
+    with session.connect() as broker:
+        keys = broker.api_keys()
+    if session.output.json:
+        session.output.document([fields(key) for key in keys])
+        return
+    now = SystemClock().now()
+    columns = (Column("name", style="cyan"), Column("scopes"), Column("queues", flexible=True), Column("created"))
+    session.output.table(columns, ([key.name, ", ".join(key.scopes), ", ".join(key.queues), moment(key.created_at, now)] for key in keys))
+
+
+def revoke(session: Session, name: Name) -> None:
+    """Take a key away; running servers stop to accept it within two seconds."""
+    with session.connect() as broker:
+        broker.revoke_key(name)
+    session.output.answer(f"{name} is revoked", name=name, revoked=True)

@@ -1,0 +1,116 @@
+"""The server: serve."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+import rowq
+from rowq.cli import value
+from rowq.cli.command import Session
+from rowq.cli.failure import Failure, ReaderGone
+
+if TYPE_CHECKING:
+    from rowq.server.run import Address
+
+_LISTENING = "Listening"
+_LIMITS = "Limits"
+_LOGS = "Logs and traces"
+
+
+def _option(name: str, help: str, panel: str, metavar: str | None = None) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+
+
+def _duration(name: str, help: str, panel: str) -> Any:
+    return typer.Option(name, metavar="DURATION", parser=value.duration, help=help, rich_help_panel=panel, show_default=False)
+
+
+Config = Annotated[Path | None, _option("--config", "Default: ROWQ_CONFIG, else rowq.toml if it is there.", _LISTENING, "FILE")]
+Host = Annotated[str | None, _option("--host", "The address to listen on, 127.0.0.1 by default. Others need a key.", _LISTENING)]
+Port = Annotated[int | None, _option("--port", "The port, 8080 by default; 0 takes a free one.", _LISTENING)]
+TlsCert = Annotated[str | None, _option("--tls-cert", "A certificate with its chain (PEM): then it is https.", _LISTENING, "FILE")]
+TlsKey = Annotated[str | None, _option("--tls-key", "Its key, if that is in a file of its own.", _LISTENING, "FILE")]
+Http2 = Annotated[bool | None, _option("--http2/--no-http2", "Speak HTTP/2 too; needs the extra http2.", _LISTENING)]
+Workers = Annotated[int | None, _option("--workers", "How many processes, 1 by default. SQLite takes one.", _LISTENING)]
+StopTimeout = Annotated[float | None, _duration("--stop-timeout", "How long requests may take to end at a stop; 30s.", _LISTENING)]
+
+MaxBodyBytes = Annotated[int | None, _option("--max-body-bytes", "The largest request, 16 MiB by default.", _LIMITS)]
+MaxHeaderBytes = Annotated[int | None, _option("--max-header-bytes", "The largest headers, 32 KiB by default.", _LIMITS)]
+HeaderTimeout = Annotated[float | None, _duration("--header-timeout", "How long headers may take to arrive; 10s.", _LIMITS)]
+BodyTimeout = Annotated[float | None, _duration("--body-timeout", "How long a body may take to arrive; 30s.", _LIMITS)]
+IdleTimeout = Annotated[float | None, _duration("--idle-timeout", "How long a connection may rest; 75s.", _LIMITS)]
+MaxConnections = Annotated[int | None, _option("--max-connections", "How many connections, 10,000 by default.", _LIMITS)]
+Backlog = Annotated[int | None, _option("--backlog", "How many may wait to be accepted, 2,048 by default.", _LIMITS)]
+
+LogFormat = Annotated[Literal["text", "json"] | None, _option("--log-format", "How logs on stderr look: text or json.", _LOGS)]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"] | None, _option("--log-level", "debug, info, warning or error; info.", _LOGS, "LEVEL")
+]
+AccessLog = Annotated[bool | None, _option("--access-log/--no-access-log", "Log every request.", _LOGS)]
+Otel = Annotated[bool | None, _option("--otel/--no-otel", "Trace with OpenTelemetry; needs the extra otel.", _LOGS)]
+
+
+def serve(
+    session: Session,
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    http2: Http2 = None,
+    workers: Workers = None,
+    stop_timeout: StopTimeout = None,
+    max_body_bytes: MaxBodyBytes = None,
+    max_header_bytes: MaxHeaderBytes = None,
+    header_timeout: HeaderTimeout = None,
+    body_timeout: BodyTimeout = None,
+    idle_timeout: IdleTimeout = None,
+    max_connections: MaxConnections = None,
+    backlog: Backlog = None,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
+    access_log: AccessLog = None,
+    otel: Otel = None,
+) -> None:
+    """Serve the queues over HTTP until SIGTERM or Ctrl-C.
+
+    Every option can also be a variable (ROWQ_MAX_BODY_BYTES=1000000) or a line in rowq.toml; an option beats a variable beats the file.
+    Keys are made with rowq keys create, or come from ROWQ_API_KEY. Without any key it listens on this machine only.
+    """
+    flags = {name: given for name, given in locals().items() if name not in ("session", "config") and given is not None}
+    from rowq.server.config import load
+    from rowq.server.run import serve as run
+
+    if session.given_url is not None:
+        flags["url"] = session.given_url
+    run(load(flags, os.environ, file=config), lambda address: _announce(session, address))
+
+
+def _announce(session: Session, address: Address) -> None:
+    """Nobody needs to read it: the server goes on all the same."""
+    with suppress(ReaderGone, Failure):
+        _show(session, address)
+        session.output.flush()
+
+
+def _show(session: Session, address: Address) -> None:
+    url, output = address.url, session.output
+    if output.json:
+        output.document({"url": url, "database": address.database, "needs_key": address.needs_key})
+        return
+    curl = 'curl -H "X-API-Key: $ROWQ_API_KEY"' if address.needs_key else "curl"
+    output.line(f"rowq {rowq.__version__} serves {address.database} at {url}")
+    output.line("")
+    output.line(f'  send     {curl} --json \'{{"payload": {{"hello": "world"}}}}\' {url}/v1/queues/demo/messages')
+    output.line(f"  receive  {curl} --json '{{\"wait_ms\": 20000}}' {url}/v1/queues/demo/deliveries")
+    output.line(f'  ack      {curl} --json \'{{"receipts": ["RECEIPT"]}}\' {url}/v1/ack')
+    output.line(f"  more     {url}/docs")
+    output.line("")
+    output.line(
+        "A key is needed: `rowq keys create` makes one." if address.needs_key else "No key is needed, since only this machine can reach it."
+    )

@@ -1,0 +1,147 @@
+"""One connection to a server, for threads: a question is written at once, and its answer read."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from rowq.client.address import Address
+from rowq.client.http import Answer, Garbled, Reader
+from rowq.client.retrying import Lost
+
+PIECE = 256 * 1024
+_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""A host that vanished says nothing; a minute later the system notices, while a slow verb may well take longer."""
+
+
+def open_connection(address: Address, seconds: float) -> Connection:
+    try:
+        plain = socket.create_connection((address.host, address.port), timeout=seconds)
+    except OSError as error:
+        raise Lost(str(error), may_have_arrived=False) from None
+    try:
+        tune(plain)
+        return Connection(plain if address.tls is None else address.tls.wrap_socket(plain, server_hostname=address.host))
+    except OSError as error:  # ssl's errors are among them
+        plain.close()
+        raise Lost(str(error), may_have_arrived=False) from None
+    except BaseException:
+        plain.close()
+        raise
+
+
+def tune(plain: socket.socket) -> None:
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        if hasattr(socket, name):  # each system knows some of them
+            plain.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+class Connection:
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._reader = Reader()
+        self._is_new = True
+        self.idle_since = 0.0
+        self.is_waiting = False
+        """The server was asked to wait: whoever closes the broker need not wait for that."""
+
+    def ask(self, request: bytes, seconds: float) -> Answer:
+        """Raises Lost; then the connection is of no more use."""
+        reader = self._reader
+        until = self._write(request, seconds)
+        while not reader.is_complete:
+            self._read(until)
+        self._is_new = False
+        return reader.answer()
+
+    def stream(self, request: bytes, seconds: float) -> Iterator[bytes]:
+        """The body of an answer piece by piece; what comes first is empty, and says that the head is there."""
+        reader = self._reader
+        until = self._write(request, seconds)
+        while not reader.has_head:
+            self._read(until)
+        yield b""
+        while not reader.is_complete:
+            yield reader.take()
+            self._read(time.monotonic() + seconds)
+        self._is_new = False
+        yield reader.take()
+
+    def rest(self, pieces: Iterator[bytes]) -> Answer:
+        """What turned out to be no stream, but a short answer."""
+        body = b"".join(pieces)
+        answer = self._reader.answer()
+        answer.body = body
+        return answer
+
+    @property
+    def status(self) -> int:
+        return self._reader.status
+
+    @property
+    def may_be_kept(self) -> bool:
+        return self._reader.is_complete and self._reader.keeps_alive
+
+    def is_quiet(self) -> bool:
+        """Between questions a server says nothing; if there is something to read, it has hung up."""
+        try:
+            if not hasattr(select, "poll"):
+                return not select.select([self._socket], [], [], 0)[0]
+            poll = select.poll()  # select cannot see sockets beyond the first thousand
+            poll.register(self._socket, select.POLLIN)
+            return not poll.poll(0)
+        except (OSError, ValueError):
+            return False
+
+    def cut(self) -> None:
+        """From another thread: whoever reads here reads the end."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Says goodbye, though a forked process may still have this socket open."""
+        self.cut()
+        self.leave()
+
+    def leave(self) -> None:
+        """Lets go of it without a word to the server: it is another process's."""
+        with suppress(OSError):
+            self._socket.close()
+
+    def _write(self, request: bytes, seconds: float) -> float:
+        self._reader.begin()
+        until = time.monotonic() + seconds
+        try:
+            self._socket.settimeout(seconds)
+            self._socket.sendall(request)
+        except (OSError, ValueError) as error:
+            lost = Lost(str(error), may_have_arrived=False, is_stale=not self._is_new)
+            if isinstance(error, TimeoutError) or not self._was_answered_early():
+                raise lost from None
+        return until
+
+    def _was_answered_early(self) -> bool:
+        """A server that refuses a large body may answer and hang up before all of it is written."""
+        with suppress(Lost):
+            while not self._reader.is_complete:
+                self._read(time.monotonic() + 1)
+        return self._reader.is_complete
+
+    def _read(self, until: float) -> None:
+        try:
+            self._socket.settimeout(max(0.001, until - time.monotonic()))
+            data = self._socket.recv(PIECE)
+            if data:
+                self._reader.feed(data)
+                return
+            sentence = "the connection was closed"
+        except TimeoutError:
+            raise Lost("it took too long", may_have_arrived=True) from None
+        except (OSError, ValueError, Garbled) as error:
+            sentence = str(error)
+        raise Lost(sentence, may_have_arrived=True, is_stale=not self._is_new and not self._reader.has_begun)

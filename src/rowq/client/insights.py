@@ -1,0 +1,143 @@
+"""The reading side, asked of a server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from rowq.client.bodies import to_entry, to_message
+from rowq.client.exchange import Exchange, Kind, look, reader, understood
+from rowq.client.http import Answer
+from rowq.insights import check_limit, to_state
+from rowq.model.access import ApiKey
+from rowq.model.draft import to_kv_key
+from rowq.model.message import Event, KvEntry, KvKey, Message, Stats
+from rowq.model.queue import Policy, Settings, check_name, split_name
+from rowq.model.text import check_text
+from rowq.store.dialect import Finding
+from rowq.store.finding import check_id, not_found
+from rowq.upkeep import Swept
+from rowq.wire import Entries, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody, to_settings
+
+Stream = Callable[[Exchange[None]], Iterator[bytes]]
+
+_POSSIBLE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_message = reader(MessageLook)
+_line = msgspec.json.Decoder(MessageLook).decode
+_messages = reader(Messages)
+_stats = reader(Stats)
+_queues = reader(Queues)
+_queue = reader(QueueLook)
+_settings = reader(SettingsBody)
+_events = reader(Events)
+_entries = reader(Entries)
+_swept = reader(Swept)
+
+
+class _Findings(msgspec.Struct):
+    findings: list[Finding]
+
+
+class _ApiKeys(msgspec.Struct):
+    api_keys: list[ApiKey]
+
+
+_findings = reader(_Findings)
+_api_keys = reader(_ApiKeys)
+
+
+class RemoteInsights:
+    """In the shape of `rowq.insights.Insights`, but what it gives is a question; only `walk` asks it, line by line."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def get(self, id: str) -> Exchange[Message]:
+        return look(message_target(id), lambda answer: to_message(_message(answer)))
+
+    def browse(
+        self, queue: str, *, state: str = "ready", key: str | None, group: str | None, text: str | None, after: str | None, limit: int
+    ) -> Exchange[list[Message]]:
+        split_name(queue)
+        query: dict[str, Any] = {"state": to_state(state).value, "limit": check_limit(limit)}
+        for what, value in {"key": key, "group": group, "text": text, "after": after}.items():
+            if value is not None:
+                query[what] = check_text(value, what)
+        return look(f"/v1/queues/{queue}/messages?{urlencode(query)}", _read_messages)
+
+    def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
+        query = [] if queue is None else [("queue", check_name(queue))]
+        if states is not None:
+            places = [to_state(state).value for state in states]
+            if not places:
+                return
+            query += [("state", place) for place in places]
+        for line in _lines(self._stream(Exchange(b"GET", f"/v1/messages?{urlencode(query)}", None, _unread, Kind.LOOK))):
+            yield to_message(understood(_line, line))
+
+    def stats(self, queue: str) -> Exchange[Stats]:
+        split_name(queue)
+        return look(f"/v1/queues/{queue}/stats", _stats)
+
+    def queues(self) -> Exchange[list[Stats]]:
+        return look("/v1/queues", lambda answer: _queues(answer).queues)
+
+    def settings(self, queue: str) -> Exchange[Settings]:
+        return look(f"/v1/queues/{check_name(queue)}", lambda answer: Settings(**to_settings(_queue(answer).settings)))
+
+    def policy(self, queue: str) -> Exchange[Policy]:
+        return look(f"/v1/queues/{check_name(queue)}/policy", lambda answer: Policy(**to_settings(_settings(answer))))
+
+    def actions(self, queue: str | None, limit: int) -> Exchange[list[Event]]:
+        query: dict[str, Any] = {"limit": check_limit(limit)}
+        if queue is not None:
+            query["queue"] = check_name(queue)
+        return look(f"/v1/actions?{urlencode(query)}", lambda answer: _events(answer).events)
+
+    def audit(self, id: str) -> Exchange[list[Event]]:
+        return look(message_target(id) + "/audit", lambda answer: _events(answer).events)
+
+    def keys(self, prefix: KvKey) -> Exchange[list[KvEntry]]:
+        parts = to_kv_key(prefix) if prefix else []
+        target = f"/v1/keys?prefix={quote(msgspec.json.encode(parts), safe='')}" if parts else "/v1/keys"
+        return look(target, lambda answer: [to_entry(entry) for entry in _entries(answer).keys])
+
+    def api_keys(self) -> Exchange[list[ApiKey]]:
+        return look("/v1/api-keys", lambda answer: _api_keys(answer).api_keys)
+
+
+class RemoteUpkeep:
+    def sweep(self) -> Exchange[Swept]:
+        return Exchange(b"POST", "/v1/sweep", b"", _swept, is_slow=True)
+
+
+def examine() -> Exchange[list[Finding]]:
+    return Exchange(b"GET", "/v1/doctor", None, lambda answer: _findings(answer).findings, Kind.LOOK, is_slow=True)
+
+
+def message_target(id: object) -> str:
+    """A text that no message can have as its id is not asked for: in a path it could mean something else."""
+    if not _POSSIBLE_ID.fullmatch(check_id(id)):
+        raise not_found(id)
+    return f"/v1/messages/{id}"
+
+
+def _read_messages(answer: Answer) -> list[Message]:
+    return [to_message(each) for each in _messages(answer).messages]
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _unread(answer: Answer) -> None:
+    """Its body is a stream."""

@@ -1,0 +1,96 @@
+"""What to do when no answer comes, or one that says "not now": decided here, without sockets, for threads and event loops alike.
+
+A question is asked again when that cannot do harm, until the timeout is over. What may have been done, with nobody to say so, is
+`OutcomeUnknown`; what cannot have been done is `ServerUnavailable`.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+from rowq.client.exchange import PATIENCE, Exchange, Kind
+from rowq.client.http import Answer
+from rowq.client.problem import error_of, is_not_now
+from rowq.errors import OutcomeUnknown, RowqError, ServerUnavailable
+
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 2.0
+GRACE = 0.1
+"""The share of the timeout by which we wait longer than the server does, so that it can say itself what it waited for in vain."""
+
+_BY_PROXY = (502, 503, 504)
+
+
+class Lost(Exception):
+    """No answer came. `may_have_arrived`: the question may have been heard. `is_stale`: the connection had been idle for too long."""
+
+    def __init__(self, sentence: str, *, may_have_arrived: bool, is_stale: bool = False) -> None:
+        super().__init__(sentence)
+        self.may_have_arrived = may_have_arrived
+        self.is_stale = is_stale
+
+
+class Tries:
+    """The tries of one question."""
+
+    def __init__(self, exchange: Exchange[object], timeout: float, server: str) -> None:
+        self._exchange = exchange
+        self._server = server
+        self._grace = timeout * GRACE
+        self._until = time.monotonic() + timeout + exchange.wait
+        self._count = 0
+        self._may_have_arrived = False
+
+    @property
+    def seconds_to_connect(self) -> float:
+        return max(0.001, self._until - time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        """How long this try may take."""
+        return PATIENCE if self._exchange.is_slow else self.seconds_to_connect + self._grace
+
+    def judge(self, answer: Answer) -> float | None:
+        """None if this is the answer; else the seconds until the next try."""
+        if answer.status < 300:
+            answer.is_repeat = self._may_have_arrived
+            return None
+        if is_not_now(answer):
+            return self._pause(error_of(answer, self._server), answer.retry_after)
+        error = error_of(answer, self._server)
+        if answer.status in _BY_PROXY and isinstance(error, ServerUnavailable):
+            return self.mourn(Lost(str(error), may_have_arrived=True))
+        answer.is_repeat = self._may_have_arrived
+        return None
+
+    def mourn(self, lost: Lost) -> float:
+        """The seconds until the next try; raises when there is none."""
+        if lost.may_have_arrived:
+            self._may_have_arrived = True
+            if self._exchange.kind is Kind.ONCE:
+                raise self._unknown(lost)
+        if lost.is_stale and self._count == 0:
+            self._count = 1
+            return 0.0
+        return self._pause(self._unknown(lost) if self._is_in_doubt else unavailable(self._server, lost), None)
+
+    @property
+    def _is_in_doubt(self) -> bool:
+        return self._may_have_arrived and self._exchange.kind is not Kind.LOOK
+
+    def _pause(self, error: RowqError, asked: float | None) -> float:
+        seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**self._count) * (0.5 + random.random() / 2)
+        if asked:
+            seconds += asked
+        self._count = min(self._count + 1, 16)
+        if time.monotonic() + seconds >= self._until:
+            raise error
+        return seconds
+
+    def _unknown(self, lost: Lost) -> OutcomeUnknown:
+        return OutcomeUnknown(f"{self._server} was asked, and its answer was lost ({lost}): it may or may not have been done")
+
+
+def unavailable(server: str, lost: Lost) -> ServerUnavailable:
+    return ServerUnavailable(f"{server} cannot be reached: {lost}; is it running, and is this its address?")

@@ -1,0 +1,219 @@
+"""What each verb asks of a server: the same checks as in process, then one request, or a few, and what their answers mean."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from rowq.arguments import check_mode, lease_lost, listed, note, receive_max, to_changes, to_extend, to_receipt, to_send
+from rowq.client.bodies import Settled, many_body, one_body, read_deliveries, read_results
+from rowq.client.exchange import Exchange, Kind, gone, nothing, reader
+from rowq.client.http import Answer
+from rowq.client.insights import message_target
+from rowq.client.redriving import redrive
+from rowq.errors import InvalidArgument, InvalidReceipt, OutcomeUnknown
+from rowq.insights import to_state
+from rowq.model.access import check_key_name, to_key
+from rowq.model.draft import prepare, to_kv_key
+from rowq.model.duration import optional_ms, to_ms
+from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
+from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions
+from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
+from rowq.steps import Sleep, Steps
+from rowq.verbs import MAX_WAIT_MS
+from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, SettingsBody, of_backoff, to_settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MAX_SEND = 100_000
+LONGEST_WAIT = 30.0
+"""Of one request; a longer wait is several, since proxies between us and the server lose patience after a minute."""
+UNASKED_PAUSE = 0.1
+"""After an empty answer that came too soon: the server is stopping, or limits waits."""
+
+_encode = msgspec.json.Encoder().encode
+_sent_one = reader(SentOne)
+_sent_many = reader(SentMany)
+_counted = reader(Count)
+_set = reader(SettingsBody)
+
+
+class _CreatedKey(msgspec.Struct):
+    secret: str
+
+
+_created = reader(_CreatedKey)
+
+
+class RemoteVerbs:
+    """In the shape of `rowq.verbs.Verbs`: what a broker calls, given to the driver of this package."""
+
+    redrive = staticmethod(redrive)
+
+    def send(self, queue: str, payload: Any, options: SendOptions) -> Exchange[str]:
+        name = check_own_name(queue)
+        body = one_body(prepare(name, Draft(payload, **options)))
+        return Exchange(b"POST", f"/v1/queues/{name}/messages", body, lambda answer: _sent_one(answer).id, headers=_request_key())
+
+    def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Exchange[list[str]] | Steps[list[str]]:
+        messages = to_send(queue, payloads, options).messages
+        if not messages:
+            return _nothing([])
+        if len(messages) > MAX_SEND:
+            raise InvalidArgument(f"a server takes at most {MAX_SEND} messages at once, not {len(messages)}: send them in several calls")
+        target = f"/v1/queues/{queue}/messages"
+        return Exchange(b"POST", target, many_body(messages), lambda answer: _sent_many(answer).ids, headers=_request_key())
+
+    def receive(
+        self, queue: str, max: int, wait: Duration, lease: Duration | None, consumer: str | None, delivery: DeliveryMode | None
+    ) -> Exchange[list[Delivery]] | Steps[list[Delivery]]:
+        split_name(queue)
+        asked: dict[str, Any] = {"max": receive_max(max), "lease_ms": optional_ms(lease, "lease", least=1)}
+        wait_ms = to_ms(wait, "wait", most=MAX_WAIT_MS)
+        check_mode(delivery)
+        asked |= {"delivery": delivery, "consumer": note(consumer, "consumer")}
+        return _wait(queue, asked, wait_ms / 1000) if wait_ms else _receive(queue, asked, 0.0)
+
+    def settle(self, delivery: Delivery | str, verdict: Verdict) -> Exchange[None]:
+        to_receipt(delivery)
+
+        def read(answer: Answer) -> None:
+            _insist_done(read_results(answer), delivery, answer)
+
+        return _settle([_receipt(delivery)], verdict, read)
+
+    def settle_many(
+        self, deliveries: Iterable[Delivery | str], verdict: Verdict | Extend
+    ) -> Exchange[list[Outcome]] | Steps[list[Outcome]]:
+        receipts = [_receipt(delivery) for delivery in listed(deliveries, "deliveries")]
+        if 0 < len(receipts) <= MAX_RECEIPTS:
+            return _settle(receipts, verdict, _outcomes)
+        return _settle_in_pieces(receipts, verdict)
+
+    def extend(self, delivery: Delivery | str, lease: Duration | None) -> Exchange[int]:
+        to_receipt(delivery)
+
+        def read(answer: Answer) -> int:
+            results = read_results(answer)
+            _insist_done(results, delivery, answer)
+            return results[0].lease_until or 0
+
+        return _settle([_receipt(delivery)], to_extend(lease), read)
+
+    def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Functions of RemoteInsights make questions already."""
+        return function(*arguments, **options)
+
+    def configure(self, queue: str, settings: dict[str, Any]) -> Exchange[Settings]:
+        name, changes = check_own_name(queue), to_changes(settings)
+        change(Settings(), **changes)
+        if "backoff" in changes:
+            changes["backoff_ms"] = of_backoff(changes.pop("backoff"))
+        return Exchange(b"PUT", f"/v1/queues/{name}", _encode(changes), lambda answer: Settings(**to_settings(_set(answer))))
+
+    def purge(self, queue: str, states: Sequence[str] | None) -> Exchange[int] | Steps[int]:
+        split_name(queue)
+        named = None if states is None else [to_state(state).value for state in listed(states, "states")]
+        if named == []:
+            return _nothing(0)
+        target = f"/v1/queues/{queue}/messages" + ("" if named is None else "?" + urlencode([("state", state) for state in named]))
+        return Exchange(b"DELETE", target, b"", lambda answer: _counted(answer).count, is_slow=True)
+
+    def delete(self, id: str) -> Exchange[None]:
+        return Exchange(b"DELETE", message_target(id), b"", nothing, missing=gone)
+
+    def delete_queue(self, queue: str) -> Exchange[None]:
+        return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}", b"", nothing, is_slow=True, missing=gone)
+
+    def forget(self, key: KvKey) -> Exchange[bool]:
+        target = f"/v1/keys?key={quote(_encode(to_kv_key(key)), safe='')}"
+        return Exchange(b"DELETE", target, b"", lambda answer: True, missing=lambda answer, error: False)
+
+    def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Exchange[str]:
+        key = to_key(name, listed(scopes, "scopes"), listed(queues, "queues"), 0)
+        body = _encode({"name": key.name, "scopes": key.scopes, "queues": key.queues})
+        return Exchange(b"POST", "/v1/api-keys", body, lambda answer: _created(answer).secret, Kind.ONCE)
+
+    def revoke_key(self, name: str) -> Exchange[None]:
+        return Exchange(b"DELETE", f"/v1/api-keys/{check_key_name(name)}", b"", nothing, missing=gone)
+
+
+def _nothing(answer: T) -> Steps[T]:
+    return answer
+    yield  # a generator without steps: there is nothing to ask
+
+
+def _request_key() -> bytes:
+    """The same for every try of a call, so that a server which heard the first one answers the second alike."""
+    return b"Idempotency-Key: %s\r\n" % uuid.uuid4().hex.encode()
+
+
+def _receive(queue: str, asked: dict[str, Any], wait: float) -> Exchange[list[Delivery]]:
+    """A lost answer loses nothing: its messages come back when their lease ends. Not so where each may be delivered once at most."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    kind = Kind.ONCE if asked["delivery"] == "at_most_once" else Kind.LOOK
+    body = _encode({**given, "wait_ms": round(wait * 1000)})
+    return Exchange(b"POST", f"/v1/queues/{queue}/deliveries", body, read_deliveries, kind, wait=wait)
+
+
+def _wait(queue: str, asked: dict[str, Any], seconds: float) -> Steps[list[Delivery]]:
+    until = time.monotonic() + seconds
+    while True:
+        began = time.monotonic()
+        piece = min(max(0.0, until - began), LONGEST_WAIT)
+        deliveries: list[Delivery] = yield _receive(queue, asked, piece)
+        now = time.monotonic()
+        if deliveries or now >= until:
+            return deliveries
+        if now - began < piece / 2:
+            yield Sleep(min(UNASKED_PAUSE, until - now))
+
+
+def _receipt(delivery: object) -> str:
+    """Text that cannot be a receipt is left to the server, which does not find it."""
+    if isinstance(delivery, Delivery):
+        return delivery.receipt
+    if isinstance(delivery, str):
+        return delivery if delivery.isascii() else ""
+    raise InvalidReceipt(f"a delivery or its receipt is needed, not {type(delivery).__name__}")
+
+
+def _settle(receipts: list[str], verdict: Verdict | Extend, read: Callable[[Answer], T]) -> Exchange[T]:
+    body: dict[str, Any] = {"receipts": receipts}
+    match verdict:
+        case Ack():
+            target = "/v1/ack"
+        case Nack(error=reason, delay=delay, counts=counts):
+            target, body = "/v1/nack", {**body, "reason": reason, "delay_ms": delay, "counts": counts}
+        case Reject(error=reason):
+            target, body = "/v1/reject", {**body, "reason": reason}
+        case Reschedule(delay=delay, error=reason):
+            target, body = "/v1/reschedule", {**body, "delay_ms": delay, "reason": reason}
+        case Extend(lease_ms=lease):
+            target, body = "/v1/extend", {**body, "lease_ms": lease}
+    return Exchange(b"POST", target, _encode(body), read)
+
+
+def _settle_in_pieces(receipts: list[str], verdict: Verdict | Extend) -> Steps[list[Outcome]]:
+    outcomes: list[Outcome] = []
+    for start in range(0, len(receipts), MAX_RECEIPTS):
+        outcomes += yield _settle(receipts[start : start + MAX_RECEIPTS], verdict, _outcomes)
+    return outcomes
+
+
+def _outcomes(answer: Answer) -> list[Outcome]:
+    return [result.outcome for result in read_results(answer)]
+
+
+def _insist_done(results: list[Settled], delivery: Delivery | str, answer: Answer) -> None:
+    if results[0].outcome is Outcome.DONE:
+        return
+    if answer.is_repeat:
+        raise OutcomeUnknown("the answer was lost, and the next try found the delivery no longer current: the first may have settled it")
+    raise lease_lost(delivery)

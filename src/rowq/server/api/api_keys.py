@@ -1,0 +1,48 @@
+"""Keys to the server: who may ask it for what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from rowq.model.access import ALL_QUEUES, MAX_PATTERNS, ApiKey, Scope
+from rowq.server.asked import Asked
+
+KeyName = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9._-]{1,64}$"})]
+Pattern = Annotated[str, Meta(extra_json_schema={"pattern": "^(?!.*[.-]dlq$)[A-Za-z0-9._*-]{1,64}$"})]
+
+
+class NewKey(Struct, forbid_unknown_fields=True):
+    """A key to the server, as it is to be: what it may do, and with which queues; `*` stands for any characters."""
+
+    name: KeyName
+    scopes: Annotated[list[Scope], Meta(min_length=1)]
+    queues: Annotated[tuple[Pattern, ...], Meta(min_length=1, max_length=MAX_PATTERNS)] = ALL_QUEUES
+
+
+class CreatedKey(Struct):
+    """The secret is told once, and not kept."""
+
+    name: str
+    secret: str
+
+
+class ApiKeys(Struct):
+    api_keys: list[ApiKey]
+
+
+async def list_api_keys(asked: Asked[None, None]) -> ApiKeys:
+    return ApiKeys(await asked.service.look(asked.service.engine.insights.api_keys))
+
+
+async def create_api_key(asked: Asked[None, NewKey]) -> CreatedKey:
+    body = asked.body
+    secret = await asked.service.ask(asked.service.engine.verbs.create_key(body.name, body.scopes, body.queues), asked.actor)
+    await asked.service.gate.refresh()
+    return CreatedKey(body.name, secret)
+
+
+async def revoke_api_key(asked: Asked[None, None]) -> None:
+    await asked.service.ask(asked.service.engine.verbs.revoke_key(asked.path["name"]), asked.actor)
+    await asked.service.gate.refresh()

@@ -1,0 +1,104 @@
+"""Messages: looked at one by one, page by page or all in a stream; what happened to one; removing one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from itertools import islice
+
+import msgspec
+from msgspec import Struct
+from starlette.responses import StreamingResponse
+
+from rowq.errors import MessageNotFound
+from rowq.model.message import Message
+from rowq.model.queue import split_name
+from rowq.model.value import Limit, QueueName, StateName, Storable
+from rowq.server.asked import Asked
+from rowq.wire import Events, MessageLook, Messages, of_message
+
+_PIECE = 200
+
+
+class DeadQuery(Struct, forbid_unknown_fields=True):
+    key: Storable | None = None
+    group: Storable | None = None
+    text: Storable | None = None
+    after: Storable | None = None
+    limit: Limit = 100
+
+
+class BrowseQuery(DeadQuery, forbid_unknown_fields=True):
+    state: StateName = "ready"
+
+
+class WalkQuery(Struct, forbid_unknown_fields=True):
+    queue: QueueName | None = None
+    state: list[StateName] | None = None
+
+
+async def browse(asked: Asked[BrowseQuery, None]) -> Messages:
+    return await _page(asked, **msgspec.structs.asdict(asked.query))
+
+
+async def browse_dead(asked: Asked[DeadQuery, None]) -> Messages:
+    return await _page(asked, state="dead", **msgspec.structs.asdict(asked.query))
+
+
+async def get_message(asked: Asked[None, None]) -> MessageLook:
+    return of_message(await _reached(asked))
+
+
+async def delete_message(asked: Asked[None, None]) -> None:
+    await _reached(asked)
+    await asked.service.ask(asked.service.engine.verbs.delete(asked.path["id"]), asked.actor)
+
+
+async def audit(asked: Asked[None, None]) -> Events:
+    """A message that is gone may still have its story told."""
+    if not asked.identity.sees_all:
+        with suppress(MessageNotFound):
+            await _reached(asked)
+    found = await asked.service.look(asked.service.engine.insights.audit, asked.path["id"])
+    return Events([event for event in found if asked.identity.reaches(event.queue)])
+
+
+async def walk(asked: Asked[WalkQuery, None]) -> StreamingResponse:
+    """Every message as of this moment, one a line."""
+    service, query = asked.service, asked.query
+    service.engine.check_open()
+    if query.queue is not None:
+        asked.identity.check("look", split_name(query.queue)[0])
+    found = service.engine.insights.walk(query.queue, query.state)
+    first = await asyncio.to_thread(_lines, found)
+    return StreamingResponse(_pieces(asked, found, first), media_type="application/x-ndjson", headers={"cache-control": "no-store"})
+
+
+async def _pieces(asked: Asked[WalkQuery, None], found: Iterator[Message], first: list[Message]) -> AsyncIterator[bytes]:
+    piece = first
+    try:
+        while piece:
+            yield b"".join([msgspec.json.encode(of_message(one)) + b"\n" for one in piece if asked.identity.reaches(one.queue)])
+            piece = await asyncio.to_thread(_lines, found)
+    finally:
+        await asyncio.to_thread(found.close)  # type: ignore[attr-defined]  # a generator, which holds a reader
+
+
+def _lines(found: Iterator[Message]) -> list[Message]:
+    return list(islice(found, _PIECE))
+
+
+async def _page(asked: Asked[BrowseQuery, None] | Asked[DeadQuery, None], **options: object) -> Messages:
+    found = await asked.service.look(asked.service.engine.insights.browse, asked.queue, **options)  # type: ignore[arg-type]
+    is_full = len(found) == asked.query.limit
+    return Messages([of_message(message) for message in found], found[-1].cursor if is_full and found else None)
+
+
+async def _reached(asked: Asked[None, None]) -> Message:
+    """The message, if it is in a queue that the caller may touch: to it, another one is not there."""
+    id = asked.path["id"]
+    message = await asked.service.look(asked.service.engine.insights.get, id)
+    if not asked.identity.reaches(message.queue):
+        raise MessageNotFound(f"there is no message {id!r}")
+    return message

@@ -1,0 +1,60 @@
+"""Operations: is it alive, is it ready, what does it count, what hurts it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from rowq.errors import RowqError, ServerUnavailable
+from rowq.server.asked import Asked
+from rowq.server.errors import HttpError
+from rowq.store.dialect import Finding
+from rowq.upkeep import Swept
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Findings(Struct):
+    findings: list[Finding]
+
+
+class Token(Struct):
+    """For EventSource, which cannot send headers: `?token=` on an event stream, within a minute."""
+
+    token: str
+    expires_at: int
+
+
+async def healthcheck(asked: Asked[None, None]) -> None:
+    """The database answers."""
+    try:
+        await asked.service.look(asked.service.engine.ping)
+    except RowqError as error:
+        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "forq.unhealthy", f"the database does not answer: {error}") from None
+
+
+async def readyz(asked: Asked[None, None]) -> None:
+    """Requests are welcome: the server is not stopping, and the database answers."""
+    if asked.service.is_stopping:
+        raise ServerUnavailable("the server is stopping")
+    await healthcheck(asked)
+
+
+async def metrics(asked: Asked[None, None]) -> Response:
+    if asked.service.metrics is None:
+        raise HttpError(HTTPStatus.NOT_FOUND, "not_found", "metrics are switched off")
+    return Response(await asked.service.metrics.render(), headers={"content-type": METRICS_TYPE, "cache-control": "no-store"})
+
+
+async def sweep(asked: Asked[None, None]) -> Swept:
+    return await asked.service.ask(asked.service.engine.upkeep.sweep(), asked.actor)
+
+
+async def doctor(asked: Asked[None, None]) -> Findings:
+    return Findings(await asked.service.look(asked.service.engine.examine))
+
+
+async def issue_token(asked: Asked[None, None]) -> Token:
+    return Token(*asked.service.gate.issue_token(asked.identity))

@@ -1,0 +1,78 @@
+"""Queues: how full they are, their settings, pausing, purging, removing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from rowq.model.message import Event, Stats
+from rowq.model.queue import split_name
+from rowq.model.value import Limit, QueueName, StateName
+from rowq.server.asked import Asked
+from rowq.wire import Count, Events, QueueLook, Queues, SettingsBody, of_settings, to_settings
+
+
+class PurgeQuery(Struct, forbid_unknown_fields=True):
+    """Without a state: what waits (ready, scheduled, blocked)."""
+
+    state: list[StateName] | None = None
+
+
+class ActionsQuery(Struct, forbid_unknown_fields=True):
+    queue: QueueName | None = None
+    limit: Limit = 100
+
+
+async def list_queues(asked: Asked[None, None]) -> Queues:
+    found = await asked.service.look(asked.service.engine.insights.queues)
+    return Queues([stats for stats in found if asked.identity.reaches(stats.queue)])
+
+
+async def get_queue(asked: Asked[None, None]) -> QueueLook:
+    insights, queue = asked.service.engine.insights, asked.queue
+    settings = await asked.service.look(insights.settings, queue)
+    stats = await asked.service.look(insights.stats, queue)
+    policy = await asked.service.look(insights.policy, queue)
+    return QueueLook(stats, of_settings(settings), of_settings(policy))
+
+
+async def get_stats(asked: Asked[None, None]) -> Stats:
+    return await asked.service.look(asked.service.engine.insights.stats, asked.queue)
+
+
+async def get_policy(asked: Asked[None, None]) -> SettingsBody:
+    return of_settings(await asked.service.look(asked.service.engine.insights.policy, asked.queue))
+
+
+async def configure(asked: Asked[None, SettingsBody]) -> SettingsBody:
+    return of_settings(await _configure(asked, to_settings(asked.body)))
+
+
+async def delete_queue(asked: Asked[None, None]) -> None:
+    await asked.service.ask(asked.service.engine.verbs.delete_queue(asked.queue), asked.actor)
+
+
+async def pause(asked: Asked[None, None]) -> None:
+    await _configure(asked, {"paused": True})
+
+
+async def resume(asked: Asked[None, None]) -> None:
+    await _configure(asked, {"paused": None})
+
+
+async def purge(asked: Asked[PurgeQuery, None]) -> Count:
+    return Count(await asked.service.ask(asked.service.engine.verbs.purge(asked.queue, asked.query.state), asked.actor))
+
+
+async def list_actions(asked: Asked[ActionsQuery, None]) -> Events:
+    found = await asked.service.look(asked.service.engine.insights.actions, asked.query.queue, asked.query.limit)
+    return Events([event for event in found if _is_reached(asked, event)])
+
+
+def _is_reached(asked: Asked[Any, Any], event: Event) -> bool:
+    return asked.identity.sees_all or bool(event.queue and asked.identity.reaches(split_name(event.queue)[0]))
+
+
+async def _configure(asked: Asked[Any, Any], changes: dict[str, Any]) -> Any:
+    return await asked.service.ask(asked.service.engine.verbs.change_settings(asked.queue, changes), asked.actor)

@@ -1,0 +1,99 @@
+"""The application: hot requests go straight to their handlers, all others through Starlette's router."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import MutableMapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.routing import Route as StarletteRoute
+from starlette.routing import Router
+
+from rowq.server import answering
+from rowq.server.endpoint import Endpoint
+from rowq.server.errors import HttpError, to_answer
+from rowq.server.hot import Hot
+from rowq.server.patience import ClientGone, Receive
+from rowq.server.routes import ROUTES, Route
+from rowq.server.service import Service
+
+_log = logging.getLogger("rowq.server")
+
+Scope = MutableMapping[str, Any]
+
+
+class App:
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._hot = Hot(service)
+        self._rest = _router(service)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+        kind = scope["type"]
+        if kind == "http":
+            await self._serve(scope, receive, send)
+        elif kind == "lifespan":
+            await _live(receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+        try:
+            handler = self._hot.find(scope["path"]) if scope["method"] == "POST" else None
+            if handler is not None:
+                await handler(self.service.gate.admit(scope), scope, receive, send)
+            else:
+                await self._route(scope, receive, send)
+        except ClientGone:
+            return
+        except TimeoutError:
+            late = HttpError(HTTPStatus.REQUEST_TIMEOUT, "timeout", "the body did not arrive in time", [(b"connection", b"close")])
+            await answering.answer(send, *_flat(late))
+        except Exception as error:
+            await answering.answer(send, *_flat(error))
+
+    async def _route(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+        has_begun = False
+
+        async def watched(message: MutableMapping[str, Any]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._rest(scope, receive, watched)
+        except Exception:
+            if not has_begun:
+                raise
+            # Nothing can be said any more but by breaking off: the client must not take half an answer for a whole one.
+            _log.exception("an answer broke off: %s", scope["path"])
+            raise ClientGone from None
+
+
+def _flat(error: Exception) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+    status, body, headers = to_answer(error)
+    return int(status), body, headers
+
+
+def _router(service: Service) -> Router:
+    by_path: defaultdict[str, dict[str, Route]] = defaultdict(dict)
+    for route in ROUTES:
+        by_path[route.path][route.method] = route
+    return Router(
+        [StarletteRoute(path, Endpoint(service, routes)) for path, routes in by_path.items()],
+        default=_not_found,
+        redirect_slashes=False,
+    )
+
+
+async def _not_found(scope: Scope, *_: object) -> None:
+    raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {scope['path']!r}: see /docs for what there is")
+
+
+async def _live(receive: Receive, send: answering.Send) -> None:
+    """The engine is opened and closed by whoever runs the server; the protocol wants an answer all the same."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,179 @@
+"""What a server is told at its start: by flags, by the environment, by `rowq.toml`; what one says beats those behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rowq.errors import InvalidArgument
+from rowq.model.access import ALL_QUEUES, SCOPES, ApiKey, digest_of, to_key
+from rowq.model.queue import Settings, change
+from rowq.server.loopback import is_loopback
+from rowq.server.sources import Given, nearest, read_environment, read_file
+from rowq.store.policies import check_schema
+from rowq.wire import SettingsBody, to_settings
+
+FILE = "rowq.toml"
+KEY_OF_ENVIRONMENT = "env"
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+Bytes = Annotated[int, Meta(ge=1_024, le=1 << 30)]
+KnownKey = tuple[ApiKey, bytes]
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """Everything that can be said; the values here hold where nobody says anything."""
+
+    url: str = "sqlite:///rowq.db"
+    host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    http2: bool = False
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    max_body_bytes: Bytes = 16 << 20
+    max_header_bytes: Bytes = 32 << 10
+    header_timeout: Seconds = 10.0
+    body_timeout: Seconds = 30.0
+    idle_timeout: Seconds = 75.0
+    max_connections: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
+    backlog: Annotated[int, Meta(ge=1, le=65_535)] = 2_048
+    stop_timeout: Seconds = 30.0
+    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    access_log: bool = False
+    otel: bool = False
+    keys: tuple[KnownKey, ...] = ()
+    """Each with the digest of its secret; the secret itself is not kept."""
+    defaults: Settings = Settings()
+
+    @property
+    def is_local(self) -> bool:
+        return is_loopback(self.host)
+
+
+class _Key(Struct, forbid_unknown_fields=True):
+    """A key as a file or a variable spells it."""
+
+    name: str
+    scopes: list[str]
+    queues: list[str] = msgspec.field(default_factory=lambda: list(ALL_QUEUES))
+    secret: str | None = None
+    secret_sha256: str | None = None
+
+
+SCALARS = tuple(name for name in Config.__struct_fields__ if name not in ("keys", "defaults"))
+_TYPES = {field.name: field.type for field in msgspec.structs.fields(Config)}
+
+
+def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path | None = None, folder: Path | None = None) -> Config:
+    """`file` must be there; without one, `rowq.toml` of the folder is read if it is there. Raises InvalidArgument with a sentence."""
+    named = file or (Path(environment["ROWQ_CONFIG"]) if environment.get("ROWQ_CONFIG") else None)
+    default = (folder or Path()) / FILE
+    path = named or (default if default.is_file() else None)
+    in_file = Given() if path is None else read_file(path, SCALARS, SettingsBody.__struct_fields__)
+    in_environment = read_environment(environment, SCALARS)
+    chosen: dict[str, Any] = {}
+    for given in (in_file, in_environment, Given({name: (f"--{name.replace('_', '-')}", value) for name, value in flags.items()})):
+        for name, (where, value) in given.scalars.items():
+            chosen[name] = _converted(name, value, where, strict=given is in_file)
+    keys = {key.name: (key, digest) for given in (in_file, in_environment) for key, digest in _keys(given)}
+    config = Config(**chosen, keys=tuple(keys.values()), defaults=_defaults(in_environment.defaults or in_file.defaults))
+    _check_together(config)
+    return config
+
+
+def check_exposed(host: str, is_exposed: bool, *, has_keys: bool) -> None:
+    """Whoever can reach the server could read and delete everything, so without a key only this machine may."""
+    if is_exposed and not has_keys:
+        raise InvalidArgument(
+            f"without a key the server only listens on this machine, not on {host}: make one with `rowq keys create`, "
+            "set ROWQ_API_KEY, or leave --host at 127.0.0.1"
+        )
+
+
+def _converted(name: str, value: Any, where: str, *, strict: bool) -> Any:
+    """A file says 8080 or "8080" and means different things; a variable is text in any case."""
+    try:
+        return msgspec.convert(value, _TYPES[name], strict=strict)
+    except msgspec.ValidationError as error:
+        shown = "" if name == "url" else f", and it says {value!r}"
+        raise InvalidArgument(f"{where} is not possible: {error}{shown}") from None
+
+
+def _check_together(config: Config) -> None:
+    if config.tls_key is not None and config.tls_cert is None:
+        raise InvalidArgument("tls_key is set without tls_cert: name the certificate too")
+    for what in ("tls_cert", "tls_key"):
+        path = getattr(config, what)
+        if path is not None and not Path(path).is_file():
+            raise InvalidArgument(f"{what} names {path!r}, and there is no such file")
+    if config.workers > 1 and urlsplit(config.url).scheme == "sqlite":
+        raise InvalidArgument(
+            f"workers={config.workers} would be slower on SQLite, which lets one process write at a time: leave it at 1, "
+            "and requests that come together are written together"
+        )
+    digests = [digest for _, digest in config.keys]
+    if len(set(digests)) < len(digests):
+        raise InvalidArgument("two keys have the same secret: nobody could tell who is who, so give each its own")
+
+
+def _keys(given: Given) -> list[KnownKey]:
+    keys = [_key(where, entry) for where, entry in given.keys]
+    names = [key.name for key, _ in keys]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidArgument(f"there are two keys {name!r}: give each its own name")
+    if given.secret is not None:
+        where, secret = given.secret
+        keys.append((to_key(KEY_OF_ENVIRONMENT, SCOPES, ALL_QUEUES, 0), _digest(secret, None, where)))
+    return keys
+
+
+def _key(where: str, entry: Any) -> KnownKey:
+    if isinstance(entry, dict):
+        for field in entry:
+            if field not in _Key.__struct_fields__:
+                raise InvalidArgument(f"{where} has an unknown entry {field!r}{nearest(field, _Key.__struct_fields__)}")
+    try:
+        key = msgspec.convert(entry, _Key)
+    except msgspec.ValidationError as error:
+        raise InvalidArgument(f"{where} is not possible: {error}") from None
+    try:
+        return to_key(key.name, key.scopes, key.queues, 0), _digest(key.secret, key.secret_sha256, f"the key {key.name!r}")
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{where}: {error}") from None
+
+
+def _digest(secret: str | None, sha256: str | None, where: str) -> bytes:
+    """What is wrong with a secret is told without showing it."""
+    if (secret is None) == (sha256 is None):
+        raise InvalidArgument(f"{where} takes either secret or secret_sha256")
+    if secret is not None:
+        if not secret or not secret.isprintable() or " " in secret:
+            raise InvalidArgument(f"the secret of {where} must be visible characters without spaces, such as `rowq keys create` makes")
+        return digest_of(secret)
+    try:
+        digest = bytes.fromhex(sha256 or "")
+    except ValueError:
+        digest = b""
+    if len(digest) != 32:
+        raise InvalidArgument(f"secret_sha256 of {where} must be 64 hexadecimal digits: printf %s SECRET | sha256sum")
+    return digest
+
+
+def _defaults(given: tuple[str, Any] | None) -> Settings:
+    if given is None:
+        return Settings()
+    where, values = given
+    try:
+        settings = change(Settings(), **to_settings(msgspec.convert(values, SettingsBody)))
+        check_schema(settings.schema)
+        return settings
+    except (msgspec.ValidationError, InvalidArgument) as error:
+        raise InvalidArgument(f"{where} is not possible: {error}") from None

@@ -1,0 +1,89 @@
+"""What lies behind one path: its methods, each read, checked, handled and answered the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, MutableMapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from rowq.errors import Forbidden, ServerUnavailable
+from rowq.model.queue import split_name
+from rowq.server import answering
+from rowq.server.asked import Asked
+from rowq.server.errors import HttpError
+from rowq.server.gate import ANYBODY, Identity
+from rowq.server.patience import Receive, first_of
+from rowq.server.reading import decode, read_body, read_query
+from rowq.server.route import EVENTS, NoQuery, Route
+from rowq.server.service import Service
+
+Scope = MutableMapping[str, Any]
+
+
+class Endpoint:
+    def __init__(self, service: Service, routes: dict[str, Route]) -> None:
+        self._service = service
+        self._methods = {method: _Method(service, route) for method, route in routes.items() if route.handler is not None}
+        if "GET" in self._methods and routes["GET"].media != EVENTS:
+            self._methods["HEAD"] = self._methods["GET"]
+        self._allowed = ", ".join(sorted({*routes, *self._methods})).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+        method = self._methods.get(scope["method"])
+        if method is None:
+            sentence = f"{scope['method']} is not possible here; {self._allowed.decode()} is"
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", self._allowed)])
+        await method(scope, receive, send)
+
+
+class _Method:
+    def __init__(self, service: Service, route: Route) -> None:
+        self._service = service
+        self._route = route
+        self._query = route.query or NoQuery
+        self._lists = frozenset(field.name for field in msgspec.structs.fields(self._query) if "list" in str(field.type))
+        self._decoder: msgspec.json.Decoder[Any] | None = None if route.body is None else msgspec.json.Decoder(route.body)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+        route, service = self._route, self._service
+        path = scope.get("path_params", {})
+        identity = self._admit(scope, path)
+        query: Any = read_query(scope["query_string"], self._query, self._lists)
+        body = None
+        if self._decoder is not None:
+            data = await read_body(receive, service.limits.max_body_bytes, service.stopwatch)
+            body = decode(data or b"{}", self._decoder)
+        asked: Asked[Any, Any] = Asked(service, identity, path, scope["headers"], query, body)
+        assert route.handler is not None  # noqa: S101  # the hot routes are handled before
+        if route.media == EVENTS:
+            await route.handler(asked, receive, send)
+            return
+        found = await (self._watched(route.handler(asked), receive) if route.lasts else route.handler(asked))
+        if isinstance(found, Response):
+            await found(scope, receive, send)
+        elif found is None:
+            await send({"type": "http.response.start", "status": route.status, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await answering.answer(send, route.status, answering.encode(found))
+
+    async def _watched(self, work: Awaitable[Any], receive: Receive) -> Any:
+        with self._service.patience() as stop:
+            found = await first_of(work, receive, stop)
+        if found is None:
+            raise ServerUnavailable("the server is stopping: what was done until now stays done, ask for the rest again")
+        return found
+
+    def _admit(self, scope: Scope, path: dict[str, str]) -> Identity:
+        right = self._route.right
+        if right is None:
+            return ANYBODY
+        identity = self._service.gate.admit(scope)
+        if right != "any":
+            identity.check(right, split_name(path["queue"])[0] if "queue" in path else None)
+        if self._route.of_the_whole and not identity.sees_all:
+            raise Forbidden(f"the key {identity.name!r} may not do this: it is about all queues, and the key is for some")
+        return identity

@@ -1,0 +1,202 @@
+"""Server-sent events: deliveries as they come, at most `in_flight` of them unacknowledged, and undelivered keys as they change.
+
+What was written to a client that goes away waits for the end of its lease; what was leased and not written is released at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rowq.arguments import note
+from rowq.errors import RowqError
+from rowq.model.draft import to_kv_key
+from rowq.model.message import KvKey
+from rowq.model.queue import DeliveryMode, split_name
+from rowq.model.value import InFlight as Bound
+from rowq.model.value import KeyPart, Lease, Note, Storable
+from rowq.server import answering
+from rowq.server.asked import Asked
+from rowq.server.errors import to_answer
+from rowq.server.patience import ClientGone, first_of, is_gone
+from rowq.server.patience import Receive as AsgiReceive
+from rowq.server.service import Service
+from rowq.server.streams import InFlight
+from rowq.store.calls import Receive
+from rowq.wire import of_entry
+
+PING_EVERY = 15.0
+LOOK_EVERY = 1.0
+MOST_AT_ONCE = 100
+PING = b"event: ping\ndata: {}\n\n"
+_START = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")],
+}
+
+
+class DeliveriesQuery(Struct, forbid_unknown_fields=True):
+    in_flight: Bound = 10
+    lease_ms: Lease | None = None
+    consumer: Note | None = None
+    delivery: DeliveryMode | None = None
+    ping_ms: Annotated[int, Meta(ge=100, le=60_000)] = int(PING_EVERY * 1000)
+
+
+async def stream_deliveries(asked: Asked[DeliveriesQuery, None], receive: AsgiReceive, send: answering.Send) -> None:
+    service, query = asked.service, asked.query
+    name, from_dead = split_name(asked.path["queue"])
+    consumer = note(query.consumer, "consumer")
+    stream = service.streams.open(query.in_flight)
+
+    def new_call() -> Receive:
+        call = Receive(name, min(stream.room, MOST_AT_ONCE), query.lease_ms, consumer, from_dead=from_dead, delivery=query.delivery)
+        call.actor = asked.identity.actor
+        return call
+
+    await send(_START)
+    await _write(send, b": rowq\n\n")
+    try:
+        with service.patience() as stop:
+            while not stop.is_set():
+                await _make_room(service, stream, receive, stop, send, query.ping_ms / 1000)
+                if stop.is_set():
+                    break
+                wait = service.ask(service.engine.verbs.wait_for(new_call, query.ping_ms / 1000), asked.identity.actor)
+                call = await first_of(wait, receive, stop)
+                if call is not None and call.result and service.tracing is not None:
+                    with service.tracing.receiving(asked.headers, asked.queue) as received:
+                        received.hand_out(call.result)
+                if call is not None:
+                    await _write_deliveries(service, stream, call, receive, send)
+        await _end(send)
+    except ClientGone:
+        return
+    except RowqError as error:
+        await _tell(send, error)
+    finally:
+        stream.close()
+
+
+async def _make_room(
+    service: Service, stream: InFlight, receive: AsgiReceive, stop: asyncio.Event, send: answering.Send, ping_every: float
+) -> None:
+    """Returns when fewer than `in_flight` deliveries are unacknowledged."""
+    loop = asyncio.get_running_loop()
+    pinged = loop.time()
+    while stream.room <= 0 and not stop.is_set():
+        stream.freed.clear()
+        await first_of(_within(stream.freed.wait(), LOOK_EVERY), receive, stop)
+        stream.forget_ended(service.engine.clock.now())
+        if stream.room <= 0:
+            stream.keep_only(await service.look(service.engine.insights.leases, stream.seqs))
+        if loop.time() - pinged > ping_every:
+            await _write(send, PING)
+            pinged = loop.time()
+
+
+async def _write_deliveries(service: Service, stream: InFlight, call: Receive, receive: AsgiReceive, send: answering.Send) -> None:
+    if not call.result:
+        await _write(send, PING)
+        return
+    if is_gone(receive):
+        service.engine.give_back(call)
+        raise ClientGone
+    pieces = []
+    for row in call.result:
+        stream.hold(row[0], row[3], row[4])
+        body = answering.delivery(row)
+        pieces.append(b"event: delivery\nid: %s\ndata: %s\n\n" % (body.id.encode(), one_line(answering.encode(body))))
+    await _write(send, b"".join(pieces))
+
+
+class RemovedKey(Struct):
+    """An undelivered key that is no longer there."""
+
+    key: list[KeyPart]
+
+
+class WatchQuery(Struct, forbid_unknown_fields=True):
+    prefix: Storable | None = None
+    ping_ms: Annotated[int, Meta(ge=100, le=60_000)] = int(PING_EVERY * 1000)
+
+
+async def stream_keys(asked: Asked[WatchQuery, None], receive: AsgiReceive, send: answering.Send) -> None:
+    """`set` for each undelivered key under the prefix, now and as they come; `removed` when one is forgotten."""
+    service, prefix = asked.service, to_key(asked.query.prefix)
+    if prefix:
+        to_kv_key(prefix)  # once the stream has begun it is too late to refuse
+    await send(_START)
+    loop = asyncio.get_running_loop()
+    try:
+        with service.patience() as stop:
+            written = loop.time()
+            async for piece in _key_changes(service, prefix, lambda: first_of(asyncio.sleep(LOOK_EVERY), receive, stop)):
+                if stop.is_set():
+                    break
+                if piece or loop.time() - written > asked.query.ping_ms / 1000:
+                    await _write(send, piece or PING)
+                    written = loop.time()
+        await _end(send)
+    except ClientGone:
+        return
+    except RowqError as error:
+        await _tell(send, error)
+
+
+async def _key_changes(service: Service, prefix: KvKey, rest: Callable[[], Awaitable[object]]) -> AsyncIterator[bytes]:
+    known: dict[bytes, tuple[int, str]] = {}
+    while True:
+        entries = await service.look(service.engine.insights.keys, prefix)
+        current = {answering.encode(entry.key): entry for entry in entries}
+        pieces = [
+            b"event: set\ndata: %s\n\n" % one_line(answering.encode(of_entry(entry)))
+            for key, entry in current.items()
+            if known.get(key) != (entry.written_at, entry.id)
+        ]
+        pieces += [b'event: removed\ndata: {"key":%s}\n\n' % key for key in known if key not in current]
+        known = {key: (entry.written_at, entry.id) for key, entry in current.items()}
+        yield b"".join(pieces)
+        await rest()
+
+
+def to_key(text: str | None) -> KvKey:
+    """A key in a query: a JSON list of parts, or one part as plain text."""
+    if text is None or text == "":
+        return ()
+    if text.startswith("["):
+        try:
+            return msgspec.json.decode(text, type=list[str | int])
+        except msgspec.MsgspecError:
+            return text
+    return text
+
+
+def one_line(data: bytes) -> bytes:
+    """A payload is kept as it was written, and may hold line breaks between its tokens; an event's data may not."""
+    return data if b"\n" not in data and b"\r" not in data else data.replace(b"\r", b" ").replace(b"\n", b" ")
+
+
+async def _within(wait: Awaitable[object], seconds: float) -> None:
+    task = asyncio.ensure_future(wait)
+    await asyncio.wait((task,), timeout=seconds)
+    task.cancel()
+
+
+async def _write(send: answering.Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def _tell(send: answering.Send, error: RowqError) -> None:
+    """The status has been sent long ago; so what went wrong is the last event."""
+    await _write(send, b"event: problem\ndata: %s\n\n" % to_answer(error)[1])
+    await _end(send)
+
+
+async def _end(send: answering.Send) -> None:
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,117 @@
+"""Examples of the API's description. The tests send each of them, and each works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SENT_AT = 1_767_225_600_000
+_ID = "019b76da-a800-7000-8000-00000000002a"
+_RECEIPT = f"{_ID}.1f0c5a7be8d24396"
+
+PATHS = {"queue": "emails", "id": "welcome-42", "name": "worker"}
+
+QUERIES: dict[str, dict[str, str]] = {
+    "stream_deliveries": {"in_flight": "5"},
+    "purge": {"state": "scheduled"},
+    "list_actions": {"limit": "10"},
+    "browse": {"state": "ready", "limit": "10"},
+    "walk": {"queue": "emails"},
+    "browse_dead": {"limit": "10"},
+    "list_keys": {"prefix": "customers"},
+    "forget_key": {"key": '["customers",42]'},
+    "stream_keys": {"prefix": "customers"},
+}
+
+BODIES: dict[str, dict[str, Any]] = {
+    "send": {
+        "one": {"payload": {"to": "ada@example.com"}, "id": "welcome-42"},
+        "several": {"messages": [{"payload": "first"}, {"payload_base64": "AAEC", "priority": 5, "delay_ms": 1000}]},
+        "with options": {
+            "payload": {"to": "grace@example.com"},
+            "key": "welcome-43",
+            "headers": {"trace": "4bf92f35"},
+            "ttl_ms": 86_400_000,
+            "max_attempts": 3,
+            "backoff_ms": {"kind": "exponential", "base_ms": 1000},
+            "keys_if_undelivered": [["customers", 43]],
+        },
+    },
+    "receive": {"usual": {"max": 10, "wait_ms": 500, "lease_ms": 60_000}},
+    "ack": {"usual": {"receipts": [_RECEIPT]}},
+    "nack": {"usual": {"receipts": [_RECEIPT], "reason": "the mail server is away", "delay_ms": 5000}},
+    "reject": {"usual": {"receipts": [_RECEIPT], "reason": "no such address"}},
+    "reschedule": {"usual": {"receipts": [_RECEIPT], "delay_ms": 3_600_000}},
+    "extend": {"usual": {"receipts": [_RECEIPT], "lease_ms": 60_000}},
+    "configure": {"usual": {"lease_ms": 60_000, "max_attempts": 3, "backoff_ms": [1000, 10_000], "max_depth": None}},
+    "redrive": {"usual": {"reason": "rejected", "limit": 100}},
+    "create_api_key": {"usual": {"name": "sender", "scopes": ["send"], "queues": ["emails", "orders.*"]}},
+}
+
+_STATS = {
+    "queue": "emails",
+    "ready": 1,
+    "scheduled": 0,
+    "leased": 0,
+    "blocked": 0,
+    "dead": 0,
+    "finished": 0,
+    "oldest_ready_at": _SENT_AT,
+    "paused": False,
+}
+_LOOK = {
+    "id": "welcome-42",
+    "queue": "emails",
+    "state": "ready",
+    "attempts": 0,
+    "sent_at": _SENT_AT,
+    "priority": 0,
+    "headers": {},
+    "cursor": "WyJyZWFkeSIsMCw0Ml0",
+    "payload": {"to": "ada@example.com"},
+}
+DELIVERY = {
+    "id": "welcome-42",
+    "receipt": _RECEIPT,
+    "queue": "emails",
+    "attempt": 1,
+    "lease_until": _SENT_AT + 90_000,
+    "sent_at": _SENT_AT,
+    "headers": {},
+    "priority": 0,
+    "key": None,
+    "group": None,
+    "payload": {"to": "ada@example.com"},
+}
+_DONE = {"results": [{"receipt": _RECEIPT, "outcome": "done"}]}
+_KEY = {"key": ["customers", 42], "written_at": _SENT_AT, "id": _ID, "value": {"to": "ada@example.com"}}
+
+ANSWERS: dict[str, Any] = {
+    "send": {"id": "welcome-42"},
+    "receive": {"deliveries": [DELIVERY]},
+    "ack": _DONE,
+    "nack": _DONE,
+    "reject": _DONE,
+    "reschedule": _DONE,
+    "extend": {"results": [{"receipt": _RECEIPT, "outcome": "done", "lease_until": _SENT_AT + 120_000}]},
+    "list_queues": {"queues": [_STATS]},
+    "get_stats": _STATS,
+    "configure": {"lease_ms": 60_000, "max_attempts": 3, "backoff_ms": [1000, 10_000]},
+    "purge": {"count": 3},
+    "browse": {"messages": [_LOOK], "next": None},
+    "get_message": _LOOK,
+    "audit": {
+        "events": [
+            {"at": _SENT_AT, "event": "enqueued", "queue": "emails", "id": "welcome-42", "attempt": None, "actor": None, "detail": None}
+        ]
+    },
+    "purge_dead": {"count": 3},
+    "redrive": {"count": 3},
+    "list_keys": {"keys": [_KEY]},
+    "create_api_key": {"name": "sender", "secret": "rowq_…"},
+    "sweep": {"due": 0, "lease_expired": 0, "expired": 0, "retired": 0},
+}
+
+EVENTS: dict[str, str] = {
+    "stream_deliveries": "event: delivery\nid: welcome-42\ndata: {…}\n\nevent: ping\ndata: {}\n\n",
+    "stream_keys": 'event: set\ndata: {"key":["customers",42],…}\n\nevent: removed\ndata: {"key":["customers",42]}\n\n',
+}

@@ -1,0 +1,142 @@
+"""Logs on stderr, as text or as one JSON object a line. No secret gets into them, whoever logs it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from rowq.server.gate import Gate, Identity
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_access = logging.getLogger("rowq.access")
+
+CLIENT_GONE = 499
+"""Nobody was there any more to be answered; the number that proxies use for it."""
+KEY_IN_SCOPE = "rowq.key"
+_HIDDEN = "***"
+_SECRETS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        (r"rowq_[A-Za-z0-9_-]{43}", f"rowq_{_HIDDEN}"),
+        (r"((?:authorization|x-api-key)['\"]?\s*[:=,]\s*(?:b?['\"])?(?:(?:bearer|basic|digest)\s+)?)[^\s'\",;)}\]]+", rf"\1{_HIDDEN}"),
+        (r"([?&](?:token|password|secret)=)[^&\s'\"]+", rf"\1{_HIDDEN}"),
+        (r"(\w+://[^:/?#\s@]*:)[^/\s]+@", rf"\1{_HIDDEN}@"),
+    )
+)
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def configure(format: Literal["text", "json"], level: str) -> None:
+    """For a process that is nothing but a server: everything that anybody in it logs goes the same way."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    # What uvicorn tells about its start and its end is told by us, in our words.
+    logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, root.level) if root.level > logging.DEBUG else logging.DEBUG)
+    logging.raiseExceptions = False
+
+
+def redact(text: str) -> str:
+    """The text without secrets: keys, Authorization, ?token=, passwords in URLs."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-01-01T09:00:00.000Z INFO rowq.server: what happened name=value`; a traceback follows on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        line = _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{record.getMessage()}{fields}")
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return f"{_moment(record)} {record.levelname} {record.name}: {redact(line + trace)}"
+
+
+class JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        document = {
+            "at": _moment(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact(record.getMessage()),
+            **{name: redact(value) if isinstance(value, str) else value for name, value in _fields(record).items()},
+        }
+        if record.exc_info:
+            document["trace"] = redact(self.formatException(record.exc_info))
+        line = msgspec.json.encode({name: _encodable(value) for name, value in document.items()}, enc_hook=str).decode()
+        return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+
+
+class NamingGate(Gate):
+    """Writes down whom it let in, for the access log."""
+
+    def admit(self, scope: Any) -> Identity:
+        identity = super().admit(scope)
+        scope[KEY_IN_SCOPE] = identity.name
+        return identity
+
+
+class AccessLog:
+    """An application around the application: one line a request, once its answer is out. The query is left out: it may hold a token."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        status, size = CLIENT_GONE, 0
+
+        async def count(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                size += len(message.get("body", b""))
+            await send(message)
+
+        started = time.perf_counter()
+        try:
+            await self._application(scope, receive, count)
+        finally:
+            client = scope.get("client")
+            fields = {
+                "method": scope["method"],
+                "path": scope["path"],
+                "status": status,
+                "duration_ms": round((time.perf_counter() - started) * 1000, 3),
+                "bytes": size,
+                "key": scope.get(KEY_IN_SCOPE),
+                "peer": client[0] if client else None,
+            }
+            _access.info("request", extra={"fields": fields})
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    return fields
+
+
+def _moment(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{int(record.msecs):03d}Z"
+
+
+def _encodable(value: Any) -> Any:
+    """A path may hold bytes that are no UTF-8, which arrive as lone surrogates."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -1,0 +1,39 @@
+"""Which names mean this very machine. A page of another site can make a browser ask us, but not under one of these names."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+_LONGEST = 300
+
+
+def is_loopback(host: str) -> bool:
+    """A name or an address as it is listened on or asked for, without a port."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_local_host(header: bytes) -> bool:
+    """The value of a Host header: `localhost:8080`, `127.0.0.1`, `[::1]:8080`."""
+    return len(header) <= _LONGEST and _is_local(b"//" + header)
+
+
+def is_local_origin(header: bytes) -> bool:
+    """The value of an Origin header. `null`, which sandboxed and opened files send, could be anybody."""
+    return len(header) <= _LONGEST and header.startswith((b"http://", b"https://")) and _is_local(header)
+
+
+@lru_cache(maxsize=256)
+def _is_local(url: bytes) -> bool:
+    try:
+        parts = urlsplit(url.decode("ascii"))
+        is_bare = not (parts.path or parts.query or parts.fragment or parts.username)
+        return is_bare and parts.port != 0 and is_loopback(parts.hostname or "")
+    except ValueError:  # no ASCII, no port, no address
+        return False

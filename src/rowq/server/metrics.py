@@ -1,0 +1,187 @@
+"""Metrics: what the meter counted and what waits in the queues, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+
+import msgspec
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+import rowq
+from rowq.engine import Engine
+from rowq.meter import OTHER, Histogram, Meter, QueueMeter
+from rowq.model.message import State, Stats
+
+_log = logging.getLogger("rowq.server")
+
+FRESH = 10.0
+OLD = 30.0
+PATIENCE = 5.0
+"""Seconds. Depths younger than FRESH are not counted again; older than OLD they are not shown; a scrape waits PATIENCE for new ones."""
+
+COUNTERS: dict[str, tuple[str, str]] = {
+    "enqueued": ("rowq_messages_sent", "Messages sent."),
+    "replaced": ("rowq_messages_replaced", "Messages whose payload a send with the same key replaced."),
+    "delivered": ("rowq_messages_delivered", "Deliveries, each attempt and each delivery of a dead letter."),
+    "acked": ("rowq_messages_acked", "Deliveries that were acknowledged."),
+    "nacked": ("rowq_messages_nacked", "Deliveries that failed: a nack that costs an attempt."),
+    "released": ("rowq_messages_released", "Deliveries that were given back: a nack that costs no attempt."),
+    "rejected": ("rowq_messages_rejected", "Deliveries that were rejected."),
+    "rescheduled": ("rowq_messages_rescheduled", "Deliveries that were put off."),
+    "extended": ("rowq_messages_extended", "Leases that were extended."),
+    "lease_expired": ("rowq_messages_lease_expired", "Leases that ran out before anybody settled the delivery."),
+    "expired": ("rowq_messages_expired", "Waiting messages that reached their TTL, or the deadline of their queue."),
+    "failed": ("rowq_messages_failed", "Messages that used up their attempts on a queue that keeps no dead letters."),
+    "superseded": ("rowq_messages_superseded", "Messages that gave way to a newer one with the same key."),
+    "redriven": ("rowq_messages_redriven", "Dead letters that were sent back into their queue."),
+    "retired": ("rowq_messages_retired", "Dead letters that were removed at the end of dlq_ttl."),
+    "purged": ("rowq_messages_purged", "Messages that were purged."),
+    "deleted": ("rowq_messages_deleted", "Messages that were deleted one by one, or as used up dead letters."),
+}
+"""By the event of the audit: name, without the _total that a counter gets, and help."""
+
+DEAD = ("rowq_dead_letters", "Messages that became dead letters, by reason.")
+REASONS = ("max_attempts_reached", "message_expired", "rejected", "deadline_exceeded")
+
+
+class _Depth(msgspec.Struct):
+    """What was counted under one label: by state, the age of the oldest in seconds, and whether it is paused."""
+
+    states: dict[State, int]
+    oldest: float
+    paused: bool
+
+
+class Metrics:
+    """`await render()` gives the text of /metrics. `gauges` takes further figures: a name, and who to ask for the value."""
+
+    def __init__(self, engine: Engine, meter: Meter, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._engine = engine
+        self._meter = meter
+        self._monotonic = monotonic
+        self.gauges: dict[str, Callable[[], float]] = {"rowq_waiting_consumers": lambda: engine.waiting}
+        self._depths: dict[str, _Depth] = {}
+        self._counted_at = float("-inf")
+        self._counting: asyncio.Future[None] | None = None
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    async def render(self) -> bytes:
+        await self._refresh()
+        # In a thread: with a thousand queues the text takes longer than an event loop may stand still.
+        return await asyncio.to_thread(generate_latest, self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """For prometheus_client, which asks the collectors of a registry one after another."""
+        queues, depths = self._meter.read_queues(), self._depths_of_now()
+        yield from _counters(queues)
+        yield _spans("rowq_wait_seconds", "From when a message could be received to its delivery.", queues, lambda queue: queue.waits)
+        yield _spans("rowq_processing_seconds", "From the delivery of a message to its ack.", queues, lambda queue: queue.processing)
+        yield from _depth_gauges({label: depth for label, depth in (depths or {}).items() if label in queues})
+        yield from self._store()
+        yield _gauge("rowq_store_readable", "Whether the depths of the queues could be read in time.", float(depths is not None))
+        for name, value in self.gauges.items():
+            yield _gauge(name, f"{name.removeprefix('rowq_').replace('_', ' ').capitalize()}.", value())
+        info = GaugeMetricFamily("rowq_build_info", "The release that runs.", labels=["version"])
+        info.add_metric([rowq.__version__], 1)
+        yield info
+
+    async def _refresh(self) -> None:
+        """Scrapes that come together share one count, and go on without it when it takes too long."""
+        if self._monotonic() - self._counted_at < FRESH:
+            return
+        if self._counting is None or self._counting.done():
+            self._counting = asyncio.ensure_future(asyncio.to_thread(self._count))
+        await asyncio.wait((self._counting,), timeout=PATIENCE)
+
+    def _count(self) -> None:
+        known, started = self._meter.labels(), self._monotonic()
+        try:
+            stats = self._engine.insights.queues()
+        except Exception:
+            _log.exception("the depths of the queues cannot be read; the other metrics are told without them")
+            return
+        # Somebody else may have deleted a queue. One that was counted before the look began, and was not seen, is gone.
+        self._meter.forget(known - {each.queue for each in stats})
+        self._depths, self._counted_at = self._sum(stats), started
+
+    def _sum(self, stats: list[Stats]) -> dict[str, _Depth]:
+        now = self._engine.clock.now()
+        depths: dict[str, _Depth] = {}
+        for each in stats:
+            depth = depths.setdefault(self._meter.label(each.queue), _Depth(dict.fromkeys(State, 0), 0.0, False))
+            for state in State:
+                depth.states[state] += getattr(each, state)
+            if each.oldest_ready_at is not None:
+                depth.oldest = max(depth.oldest, (now - each.oldest_ready_at) / 1000)
+            depth.paused |= each.paused
+        return depths
+
+    def _depths_of_now(self) -> dict[str, _Depth] | None:
+        return self._depths if self._monotonic() - self._counted_at <= OLD else None
+
+    def _store(self) -> Iterator[Metric]:
+        store = self._meter.read_store()
+        seconds = HistogramMetricFamily(
+            "rowq_transaction_seconds", "How long transactions took, by whether they had to be synced.", labels=["durable"]
+        )
+        for durable, histogram in store.latency.items():
+            seconds.add_metric(["true" if durable else "false"], _buckets(histogram), histogram.total)
+        yield seconds
+        for name, help, histogram in (
+            ("rowq_transaction_calls", "Calls that shared a transaction.", store.calls),
+            ("rowq_transaction_rows", "Messages sent, settled or delivered in a transaction.", store.rows),
+        ):
+            yield HistogramMetricFamily(name, help, _buckets(histogram), histogram.total)
+        yield CounterMetricFamily("rowq_transaction_failures", "Transactions that were rolled back.", store.failures)
+
+
+def _counters(queues: Mapping[str, QueueMeter]) -> Iterator[Metric]:
+    """Zeros too: a rise from nothing to one is seen by nobody."""
+    for event, (name, help) in COUNTERS.items():
+        family = CounterMetricFamily(name, help, labels=["queue"])
+        for label, queue in queues.items():
+            family.add_metric([label], queue.counts[event])
+        yield family
+    dead = CounterMetricFamily(*DEAD, labels=["queue", "reason"])
+    for label, queue in queues.items():
+        for reason in REASONS:
+            dead.add_metric([label, reason], queue.counts[f"dead:{reason}"])
+    yield dead
+
+
+def _spans(name: str, help: str, queues: Mapping[str, QueueMeter], of: Callable[[QueueMeter], Histogram]) -> Metric:
+    family = HistogramMetricFamily(name, help, labels=["queue"])
+    for label, queue in queues.items():
+        histogram = of(queue)
+        if any(histogram.counts):
+            family.add_metric([label], _buckets(histogram, scale=1000), histogram.total / 1000)
+    return family
+
+
+def _buckets(histogram: Histogram, scale: int = 1) -> list[tuple[str, float]]:
+    bounds = [*(str(bound / scale) for bound in histogram.bounds), "+Inf"]
+    return list(zip(bounds, map(float, accumulate(histogram.counts)), strict=True))
+
+
+def _depth_gauges(depths: Mapping[str, _Depth]) -> Iterator[Metric]:
+    messages = GaugeMetricFamily("rowq_messages", "Messages in a queue, by state.", labels=["queue", "state"])
+    oldest = GaugeMetricFamily("rowq_oldest_ready_age_seconds", "Since when the oldest ready message was sent.", labels=["queue"])
+    paused = GaugeMetricFamily("rowq_paused", "Whether the queue is paused.", labels=["queue"])
+    for label, depth in depths.items():
+        for state, count in depth.states.items():
+            messages.add_metric([label, state], count)
+        oldest.add_metric([label], depth.oldest)
+        if label != OTHER:
+            paused.add_metric([label], float(depth.paused))
+    yield from (messages, oldest, paused)
+
+
+def _gauge(name: str, help: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help, value)

@@ -1,0 +1,51 @@
+"""A route: a method and a path, who may ask, what goes in and what comes out. The table of all of them is routes.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from rowq.model.access import Right
+
+Handler = Callable[..., Any]
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+LINES = "application/x-ndjson"
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """`handler` is None for the hot routes (hot.py). `right` None is open to everybody, "any" to every key."""
+
+    method: str
+    path: str
+    summary: str
+    right: Right | Literal["any"] | None
+    handler: Handler | None = None
+    query: type | None = None
+    body: type | None = None
+    answer: Any = None
+    events: dict[str, type | None] | None = None
+    """The events of an event stream, and what their data is; None for an empty object."""
+    status: int = 200
+    media: str = JSON
+    refusals: tuple[int, ...] = ()
+    """Statuses that this route alone can answer, beside those that follow from its path, body and right."""
+    of_the_whole: bool = False
+    """It tells or changes something beyond single queues: a key for some of them does not open it."""
+    lasts: bool = False
+    """It may take as long as it is told to, so it ends when the client leaves or the server stops; what it did until then stays."""
+    name: str = ""
+    tag: str = ""
+    note: str = ""
+
+    @property
+    def operation(self) -> str:
+        """What OpenAPI calls it: a name of its own."""
+        return self.name or (self.handler.__name__ if self.handler else "")
+
+
+class NoQuery(Struct, forbid_unknown_fields=True):
+    """A route that takes no query."""

@@ -1,0 +1,73 @@
+"""What every handler of the server works with: the engine, the gate, the limits, and who is waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from rowq.engine import Engine
+from rowq.server.gate import Gate
+from rowq.server.patience import Stopwatch
+from rowq.server.streams import Streams
+from rowq.server.tracing import Tracing
+from rowq.steps import Ask, Steps
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a client may ask of the server at most."""
+
+    max_body_bytes: int = 16 << 20
+    body_timeout: float = 30.0
+
+
+class Scrape(Protocol):
+    """Renders the metrics (metrics.py)."""
+
+    async def render(self) -> bytes: ...
+
+
+class Service:
+    def __init__(
+        self, engine: Engine, gate: Gate, limits: Limits | None = None, *, metrics: Scrape | None = None, tracing: Tracing | None = None
+    ) -> None:
+        self.engine = engine
+        self.gate = gate
+        self.limits = limits or Limits()
+        self.metrics = metrics
+        self.tracing = tracing
+        self.streams = Streams()
+        self.stopwatch = Stopwatch(self.limits.body_timeout)
+        self.is_stopping = False
+        self._patient: set[asyncio.Event] = set()
+
+    async def ask(self, steps: Steps[T] | Ask[Any, T], actor: str | None = None) -> T:
+        return await self.engine.driver.drive_async(steps, actor)
+
+    async def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        return await self.ask(self.engine.verbs.look(function, *arguments, **options))
+
+    @contextlib.contextmanager
+    def patience(self) -> Iterator[asyncio.Event]:
+        """An event that is set when the server stops: whoever waits for messages waits for it too."""
+        stop = asyncio.Event()
+        if self.is_stopping:
+            stop.set()
+        self._patient.add(stop)
+        try:
+            yield stop
+        finally:
+            self._patient.discard(stop)
+
+    def stop(self) -> None:
+        """Ends all waiting: long polls are answered with what there is, event streams end."""
+        self.is_stopping = True
+        self.stopwatch.stop()
+        for stop in list(self._patient):
+            stop.set()

@@ -1,0 +1,59 @@
+"""A shorter way between the hot routes and the connection than ASGI's messages: the body as it lies there, the answer in one write.
+
+uvicorn writes the headers and the body of an answer with a system call each, and looks at every header twice. An application that
+has its whole answer at hand can do without. Where there is no such connection (HTTP/2, another server, tests), ASGI serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+EXTENSION = "rowq.shortcut"
+_FIXED = b"content-type: application/json\r\ncache-control: no-store\r\ncontent-length: %d\r\n\r\n%b"
+_STARTS: dict[int, bytes] = {status: STATUS_LINE[status] for status in HTTPStatus}
+
+
+class Shortcut:
+    """One request on a connection."""
+
+    __slots__ = ("_cycle", "_default_headers")
+
+    def __init__(self, cycle: RequestResponseCycle, default_headers: Callable[[], bytes]) -> None:
+        self._cycle = cycle
+        self._default_headers = default_headers
+
+    def body(self) -> bytes | None:
+        """The whole body, if it is there already."""
+        cycle = self._cycle
+        if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
+            return None
+        body = bytes(cycle.body)
+        cycle.body = bytearray()
+        cycle.message_event.clear()
+        return body
+
+    @property
+    def is_gone(self) -> bool:
+        return self._cycle.disconnected
+
+    def answer(self, status: int, body: bytes) -> bool:
+        """False when it has to go the long way: the client reads too slowly, or the connection ends with this answer."""
+        cycle = self._cycle
+        if cycle.disconnected:
+            return True
+        if cycle.flow.write_paused or not cycle.keep_alive or cycle.response_started:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.transport.write(_STARTS[status] + self._default_headers() + _FIXED % (len(body), body))
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
+
+
+def shortcut_of(scope: Any) -> Shortcut | None:
+    found: Shortcut | None = scope.get(EXTENSION)
+    return found

@@ -1,0 +1,109 @@
+"""Where a configuration comes from: `rowq.toml` and `ROWQ_…`. A name that nobody knows is an error, and the nearest is named."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from rowq.errors import InvalidArgument
+
+_PREFIX = "ROWQ_"
+_OTHER_VARIABLES = ("API_KEY", "API_KEYS", "DEFAULTS", "CONFIG")
+_OF_OTHERS = re.compile(r"HYPOTHESIS|SERVICE_(HOST|PORT).*|PORT_\d+_.*")
+"""Our own tests', and those that Kubernetes gives to every container beside a service named rowq."""
+
+
+class Given(Struct):
+    """What one source says, each with where it says so."""
+
+    scalars: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    keys: list[tuple[str, Any]] = field(default_factory=list)
+    secret: tuple[str, str] | None = None
+    defaults: tuple[str, Any] | None = None
+
+
+def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...]) -> Given:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{path} is no TOML: {error}") from None
+    _check_names(str(path), document, ("server",))
+    server = _table(document.get("server", {}), f"{path}: server")
+    _check_names(f"{path}: [server]", server, (*scalars, "keys", "defaults"))
+    defaults = server.get("defaults")
+    if defaults is not None:
+        _check_names(f"{path}: [server.defaults]", _table(defaults, f"{path}: server.defaults"), settings)
+    keys = server.get("keys", [])
+    if not isinstance(keys, list):
+        raise InvalidArgument(f"{path}: server.keys must be tables: write [[server.keys]] above each")
+    return Given(
+        scalars={name: (f"{path}: server.{name}", server[name]) for name in scalars if name in server},
+        keys=[(f"{path}: the {number}. of server.keys", key) for number, key in enumerate(keys, 1)],
+        defaults=None if defaults is None else (f"{path}: [server.defaults]", defaults),
+    )
+
+
+def read_environment(environment: Mapping[str, str], scalars: tuple[str, ...]) -> Given:
+    """An empty variable says nothing, as usual."""
+    given = Given()
+    known = {name.upper(): name for name in scalars}
+    for variable, text in environment.items():
+        name = variable.removeprefix(_PREFIX)
+        if name == variable or not text or _is_of_others(name, text):
+            continue
+        if name in known:
+            given.scalars[known[name]] = (variable, text)
+        elif name == "API_KEY":
+            given.secret = (variable, text)
+        elif name == "API_KEYS":
+            given.keys = [(f"the {number}. key of {variable}", key) for number, key in enumerate(_json(variable, text, list), 1)]
+        elif name == "DEFAULTS":
+            given.defaults = (variable, _json(variable, text, dict))
+        elif name not in _OTHER_VARIABLES:
+            likely = difflib.get_close_matches(name, (*known, *_OTHER_VARIABLES), 1)
+            if likely:
+                raise InvalidArgument(f"the environment has an unknown {variable}: did you mean {_PREFIX}{likely[0]}?")
+    return given
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not known."""
+    choice = tuple(known)
+    likely = difflib.get_close_matches(name, choice, 1)
+    return f": did you mean {likely[0]}?" if likely else f"; known are: {', '.join(choice)}"
+
+
+def _is_of_others(name: str, text: str) -> bool:
+    return _OF_OTHERS.fullmatch(name) is not None or (name == "PORT" and text.startswith(("tcp://", "udp://")))
+
+
+def _check_names(where: str, table: dict[str, Any], known: tuple[str, ...]) -> None:
+    for name in table:
+        if name not in known:
+            raise InvalidArgument(f"{where} has an unknown entry {name!r}{nearest(name, known)}")
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidArgument(f"{where} must be a table, not {type(value).__name__}")
+    return value
+
+
+def _json(variable: str, text: str, kind: type) -> Any:
+    """What is wrong with it is told without showing it: it may hold secrets."""
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidArgument(f"{variable} is no JSON: {error}") from None
+    if not isinstance(value, kind):
+        raise InvalidArgument(f"{variable} must be a JSON {'list' if kind is list else 'object'}")
+    return value

@@ -1,0 +1,175 @@
+"""Tracing: spans for send, receive and settle, and the trace that travels with a message in its headers (W3C `traceparent`).
+
+How the hot routes use it; `tracing` is None unless it was switched on and opentelemetry-api is there, and then costs nothing:
+
+    tracing = open_tracing(config.otel)                                  # Tracing | None, once, when the server starts
+
+    if tracing is None:
+        ids = await perform(call)
+    else:
+        with tracing.sending(headers, queue, call.messages):             # before the call: it writes into message.headers
+            ids = await perform(call)
+
+        with tracing.receiving(headers, queue) as received:              # around the whole wait; no message, no span
+            rows = …
+            received.hand_out(rows)                                      # rows of Receive.result
+
+        with tracing.settling(headers, "ack", len(receipts)):
+            outcomes = await perform(call)
+
+`headers` are those of the ASGI scope. Errors that leave a `with` are recorded in its span. Spans go where OpenTelemetry's own
+configuration says (OTEL_… variables and an SDK); with the API alone the trace of the request still travels on in the message.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+import rowq
+from rowq.model.draft import MAX_HEADER_BYTES, Prepared
+from rowq.store.dialect import Row
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import SpanContext, TracerProvider
+
+_log = logging.getLogger("rowq.server")
+
+AsgiHeaders = Iterable[tuple[bytes, bytes]]
+
+MAX_LINKS = 128
+"""As many as the SDK keeps of a span by default."""
+_NAMES = (b"traceparent", b"tracestate")
+_MARK = b'"traceparent"'
+_HEADERS = 7
+"""Where the encoded headers stand in a row of Receive.result."""
+
+_headers = msgspec.json.Decoder(dict[str, str])
+
+
+def open_tracing(is_on: bool) -> Tracing | None:
+    if not is_on:
+        return None
+    try:
+        return Tracing()
+    except ImportError:
+        _log.warning("tracing is switched on, but opentelemetry-api is not installed: install rowq[otel], and an SDK with an exporter")
+        return None
+
+
+class Received:
+    """What a receive came to, for its span."""
+
+    def __init__(self) -> None:
+        self.rows: Sequence[Row] = ()
+
+    def hand_out(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+
+
+class Tracing:
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        """Without a provider: the one that OpenTelemetry was configured with."""
+        from opentelemetry import trace
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._trace = trace
+        self._tracer = trace.get_tracer("rowq", rowq.__version__, provider)
+        self._propagator = TraceContextTextMapPropagator()
+
+    @contextmanager
+    def sending(self, headers: AsgiHeaders, queue: str, messages: Sequence[Prepared]) -> Iterator[None]:
+        """A span `send <queue>`, whose context every message carries on unless its sender gave it one."""
+        span = self._tracer.start_span(
+            f"send {queue}",
+            self._parent(headers),
+            self._trace.SpanKind.PRODUCER,
+            _attributes("send", "send", len(messages), queue),
+        )
+        with self._trace.use_span(span, end_on_exit=True):
+            carried: dict[str, str] = {}
+            self._propagator.inject(carried)
+            if carried:
+                _put_into(messages, carried)
+            yield
+
+    @contextmanager
+    def receiving(self, headers: AsgiHeaders, queue: str) -> Iterator[Received]:
+        """A span `receive <queue>` with links to where the messages were sent; none when there was no message and no error."""
+        received, started = Received(), time.time_ns()
+        error: Exception | None = None
+        try:
+            yield received
+        except Exception as raised:
+            error = raised
+            raise
+        finally:
+            if received.rows or error:
+                self._record(headers, queue, received.rows, started, error)
+
+    @contextmanager
+    def settling(self, headers: AsgiHeaders, verb: str, count: int) -> Iterator[None]:
+        """A span `ack`, `nack` and so on; receipts may be of many queues, so it names none."""
+        span = self._tracer.start_span(verb, self._parent(headers), self._trace.SpanKind.CONSUMER, _attributes(verb, "settle", count))
+        with self._trace.use_span(span, end_on_exit=True):
+            yield
+
+    def _record(self, headers: AsgiHeaders, queue: str, rows: Sequence[Row], started: int, error: Exception | None) -> None:
+        span = self._tracer.start_span(
+            f"receive {queue}",
+            self._parent(headers),
+            self._trace.SpanKind.CONSUMER,
+            _attributes("receive", "receive", len(rows), queue),
+            links=[self._trace.Link(context) for context in self._origins(rows)],
+            start_time=started,
+        )
+        if error is not None:
+            span.record_exception(error)
+            span.set_status(self._trace.StatusCode.ERROR, f"{type(error).__name__}: {error}")
+        span.end()
+
+    def _parent(self, headers: AsgiHeaders) -> Context:
+        """Where the request comes from; a span around the request that another instrumentation made goes first."""
+        from opentelemetry import context
+
+        current = context.get_current()
+        if self._trace.get_current_span(current).get_span_context().is_valid:
+            return current
+        return self._propagator.extract({name.decode(): value.decode("latin-1") for name, value in headers if name in _NAMES}, current)
+
+    def _origins(self, rows: Sequence[Row]) -> Iterator[SpanContext]:
+        for row in rows[:MAX_LINKS]:
+            if row[_HEADERS] and _MARK in bytes(row[_HEADERS]):
+                context = self._propagator.extract(_headers.decode(row[_HEADERS]))
+                origin = self._trace.get_current_span(context).get_span_context()
+                if origin.is_valid:
+                    yield origin
+
+
+def _put_into(messages: Sequence[Prepared], carried: dict[str, str]) -> None:
+    """Not where there is a trace already, nor where the headers would become too large: a trace is not worth a refusal."""
+    plain = msgspec.json.encode(carried)
+    for message in messages:
+        if message.headers is None:
+            message.headers = plain
+        elif "traceparent" not in (given := _headers.decode(message.headers)):
+            encoded = msgspec.json.encode({**given, **carried})
+            if len(encoded) <= MAX_HEADER_BYTES:
+                message.headers = encoded
+
+
+def _attributes(verb: str, kind: str, count: int, queue: str | None = None) -> dict[str, str | int]:
+    """By OpenTelemetry's conventions for messaging."""
+    attributes: dict[str, str | int] = {
+        "messaging.system": "rowq",
+        "messaging.operation.name": verb,
+        "messaging.operation.type": kind,
+        "messaging.batch.message_count": count,
+    }
+    return attributes if queue is None else {**attributes, "messaging.destination.name": queue}
