@@ -53,6 +53,18 @@ class Prepared(msgspec.Struct, gc=False):
 PREPARED_COLUMNS = Prepared.__struct_fields__
 
 
+def is_plain(message: Prepared) -> bool:
+    """Ready at once, and with nothing hanging on it: most messages are, and are written in sets."""
+    return (
+        message.marks == 0
+        and message.delay_ms == 0
+        and message.ttl_ms is None
+        and message.headers is None
+        and message.max_attempts is None
+        and message.backoff is None
+    )
+
+
 def prepare(queue: str, draft: Draft) -> Prepared:
     format, data = encode(draft.payload)
     prepared = Prepared(queue, format, data, priority=_priority(draft.priority))

@@ -12,7 +12,6 @@ from msgspec import Raw
 from rowq.ids import message_id
 from rowq.model.message import Outcome
 from rowq.server.errors import Headers
-from rowq.server.shortcut import Shortcut
 from rowq.store.dialect import Row
 from rowq.wire import Deliveries, DeliveryBody, Result, Results
 
@@ -23,12 +22,6 @@ NO_DELIVERIES = b'{"deliveries":[]}'
 _NO_HEADERS: Any = Raw(b"{}")
 _JSON = (b"content-type", b"application/json")
 _NEVER_STORED = (b"cache-control", b"no-store")
-
-
-async def answer_at_once(shortcut: Shortcut | None, send: Send, status: int, body: bytes) -> None:
-    """By the shortest way that there is."""
-    if shortcut is None or not shortcut.answer(status, body):
-        await answer(send, status, body)
 
 
 async def answer(send: Send, status: int, body: bytes, headers: Headers | None = None) -> None:

@@ -31,19 +31,16 @@ class App:
         self._rest = _router(service)
 
     async def __call__(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
-        kind = scope["type"]
-        if kind == "http":
-            await self._serve(scope, receive, send)
-        elif kind == "lifespan":
+        if scope["type"] != "http":
             await _live(receive, send)
-
-    async def _serve(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+            return
         try:
-            handler = self._hot.find(scope["path"]) if scope["method"] == "POST" else None
-            if handler is not None:
-                await handler(self.service.gate.admit(scope), scope, receive, send)
-            else:
+            hot = self._hot.find(scope["path"]) if scope["method"] == "POST" else None
+            if hot is None:
                 await self._route(scope, receive, send)
+            else:
+                handler, subject = hot
+                await handler(subject, self.service.gate.admit(scope), scope, receive, send)
         except ClientGone:
             return
         except TimeoutError:

@@ -6,8 +6,7 @@ Requests that arrive together become one transaction: each is a call that waits 
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,13 +18,12 @@ from rowq.server import answering
 from rowq.server.gate import Identity
 from rowq.server.patience import ClientGone, first_of, is_gone
 from rowq.server.patience import Receive as AsgiReceive
-from rowq.server.reading import check_size, decode, read_body, to_messages
+from rowq.server.reading import decode, read_body, to_messages
 from rowq.server.service import Service
-from rowq.server.shortcut import Shortcut, shortcut_of
+from rowq.server.shortcut import shortcut_of
 from rowq.store.calls import Receive, Send, Settle
 from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody
 
-B = TypeVar("B")
 Headers = list[tuple[bytes, bytes]]
 Handler = Callable[..., Any]
 Scope = MutableMapping[str, Any]
@@ -40,40 +38,41 @@ class Hot:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._perform = service.engine.driver.perform
-        self._settles: dict[str, Handler] = {
-            "/v1/ack": self._settling("ack", AckBody, lambda body: Ack()),
-            "/v1/nack": self._settling("nack", NackBody, lambda body: Nack(_reason(body), body.delay_ms, body.counts)),
-            "/v1/reject": self._settling("reject", RejectBody, lambda body: Reject(_reason(body))),
-            "/v1/reschedule": self._settling("reschedule", RescheduleBody, lambda body: Reschedule(body.delay_ms, _reason(body))),
-            "/v1/extend": self._settling("extend", ExtendBody, lambda body: Extend(body.lease_ms)),
-        }
+        self._max_body_bytes = service.limits.max_body_bytes
         self._of_queue: dict[str, Handler] = {"messages": self.send, "deliveries": self.receive}
 
-    def find(self, path: str) -> Handler | None:
-        """The handler of a POST; None when it is not one of the hot ones."""
+    def find(self, path: str) -> tuple[Handler, Any] | None:
+        """The handler of a POST, and what it is about; None when it is not one of the hot ones."""
         if path.startswith("/v1/queues/"):
             queue, _, verb = path[11:].partition("/")
             handler = self._of_queue.get(verb)
-            return None if handler is None else partial(handler, queue)
-        return self._settles.get(path)
+            return None if handler is None else (handler, queue)
+        settling = SETTLES.get(path)
+        return None if settling is None else (self.settle, settling)
 
     async def send(self, queue: str, identity: Identity, scope: Scope, receive: AsgiReceive, send: answering.Send) -> None:
         shortcut = shortcut_of(scope)
         identity.check("send", check_own_name(queue))
-        body = decode(await self._body(shortcut, receive), _send_body)
+        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
+        body = decode(await self._read(receive) if data is None else data, _send_body)
         call = Send(queue, to_messages(queue, body), _request_key(scope["headers"]))
         call.actor = identity.actor
-        ids = await self._write(call, scope) if call.messages else []
-        if body.messages is msgspec.UNSET:
-            await answering.answer_at_once(shortcut, send, 201, b'{"id":"%s"}' % ids[0].encode())
+        if self._service.tracing is None:
+            ids = await self._perform(call) if call.messages else []
         else:
-            await answering.answer_at_once(shortcut, send, 201, b'{"ids":%s}' % answering.encode(ids))
+            with self._service.tracing.sending(scope["headers"], queue, call.messages):
+                ids = await self._perform(call) if call.messages else []
+        answer = b'{"id":"%s"}' % ids[0].encode() if body.messages is msgspec.UNSET else b'{"ids":%s}' % answering.encode(ids)
+        if shortcut is None or not shortcut.answer(201, answer):
+            await answering.answer(send, 201, answer)
 
     async def receive(self, queue: str, identity: Identity, scope: Scope, receive: AsgiReceive, send: answering.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)
         name, from_dead = split_name(queue)
         identity.check("receive", name)
-        data = await self._body(shortcut, receive)
+        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
+        if data is None:
+            data = await self._read(receive)
         body = decode(data, _receive_body) if data else _DEFAULT_RECEIVE
         consumer = note(body.consumer, "consumer")
 
@@ -89,28 +88,15 @@ class Hot:
             with tracing.receiving(scope["headers"], queue) as received:
                 call = await self._take(new_call, body.wait_ms, receive)
                 received.hand_out(call.result or ())
-        if not call.result:
-            await answering.answer_at_once(shortcut, send, 200, answering.NO_DELIVERIES)
-            return
-        if is_gone(receive) if shortcut is None else shortcut.is_gone:
+        if call.result and (is_gone(receive) if shortcut is None else shortcut.is_gone):
             service.engine.give_back(call)
             raise ClientGone
-        await answering.answer_at_once(shortcut, send, 200, answering.deliveries(call.result))
+        answer = answering.deliveries(call.result) if call.result else answering.NO_DELIVERIES
+        if shortcut is None or not shortcut.answer(200, answer):
+            await answering.answer(send, 200, answer)
 
-    async def _body(self, shortcut: Shortcut | None, receive: AsgiReceive) -> bytes:
-        body = None if shortcut is None else shortcut.body()
-        limit = self._service.limits.max_body_bytes
-        if body is None:
-            return await read_body(receive, limit, self._service.stopwatch)
-        check_size(body, limit)
-        return body
-
-    async def _write(self, call: Send, scope: Scope) -> list[str]:
-        tracing = self._service.tracing
-        if tracing is None:
-            return await self._perform(call)
-        with tracing.sending(scope["headers"], call.queue, call.messages):
-            return await self._perform(call)
+    async def _read(self, receive: AsgiReceive) -> bytes:
+        return await read_body(receive, self._max_body_bytes, self._service.stopwatch)
 
     async def _take(self, new_call: Callable[[], Receive], wait_ms: int, receive: AsgiReceive) -> Receive:
         """Once at once; and then, if there was nothing, for as long as the client waits."""
@@ -122,39 +108,50 @@ class Hot:
             wait = service.ask(service.engine.verbs.wait_for(new_call, wait_ms / 1000), call.actor)
             return await first_of(wait, receive, stop) or call
 
-    def _settling(self, verb: str, kind: type[B], verdict: Callable[[B], Verdict | Extend]) -> Handler:
-        return partial(self._settle, verb, msgspec.json.Decoder(kind), verdict)
-
-    async def _settle(
-        self,
-        verb: str,
-        decoder: msgspec.json.Decoder[Any],
-        verdict: Callable[[Any], Verdict | Extend],
-        identity: Identity,
-        scope: Scope,
-        receive: AsgiReceive,
-        send: answering.Send,
-    ) -> None:
+    async def settle(self, settling: Settling, identity: Identity, scope: Scope, receive: AsgiReceive, send: answering.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)
         identity.check("receive")
-        body = decode(await self._body(shortcut, receive), decoder)
+        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
+        body = decode(await self._read(receive) if data is None else data, settling.decoder)
         receipts = [to_receipt_or_none(text) for text in body.receipts]
-        call = Settle(receipts, verdict(body))
+        call = Settle(receipts, settling.verdict(body))
         call.actor = identity.actor
         call.reaches = None if identity.sees_all else identity.reaches
         if service.tracing is None:
             outcomes = await self._perform(call)
         else:
-            with service.tracing.settling(scope["headers"], verb, len(receipts)):
+            with service.tracing.settling(scope["headers"], settling.verb, len(receipts)):
                 outcomes = await self._perform(call)
         until = [call.until.get(seq) for seq, _ in receipts] if call.until else [None] * len(receipts)
         if service.streams:
             service.streams.learn(receipts, outcomes, call.until if isinstance(call.verdict, Extend) else None)
-        await answering.answer_at_once(shortcut, send, 200, answering.results(body.receipts, outcomes, until))
+        answer = answering.results(body.receipts, outcomes, until)
+        if shortcut is None or not shortcut.answer(200, answer):
+            await answering.answer(send, 200, answer)
+
+
+class Settling(NamedTuple):
+    """One of the verbs that take receipts: how its body is read, and what it says about them."""
+
+    verb: str
+    decoder: msgspec.json.Decoder[Any]
+    verdict: Callable[[Any], Verdict | Extend]
 
 
 def _reason(body: NackBody | RejectBody | RescheduleBody) -> str | None:
     return note(body.reason, "reason")
+
+
+SETTLES: dict[str, Settling] = {
+    f"/v1/{verb}": Settling(verb, msgspec.json.Decoder(kind), verdict)
+    for verb, kind, verdict in (
+        ("ack", AckBody, lambda body: Ack()),
+        ("nack", NackBody, lambda body: Nack(_reason(body), body.delay_ms, body.counts)),
+        ("reject", RejectBody, lambda body: Reject(_reason(body))),
+        ("reschedule", RescheduleBody, lambda body: Reschedule(body.delay_ms, _reason(body))),
+        ("extend", ExtendBody, lambda body: Extend(body.lease_ms)),
+    )
+}
 
 
 def _request_key(headers: Headers) -> str | None:

@@ -31,13 +31,9 @@ async def read_body(receive: Receive, limit: int, stopwatch: Stopwatch) -> bytes
     body: bytes = message.get("body", b"")
     if message.get("more_body"):
         body = await _read_rest(body, receive, limit, stopwatch)
-    check_size(body, limit)
-    return body
-
-
-def check_size(body: bytes, limit: int) -> None:
     if len(body) > limit:
         raise _too_large(limit)
+    return body
 
 
 async def _read_rest(start: bytes, receive: Receive, limit: int, stopwatch: Stopwatch) -> bytes:

@@ -26,10 +26,10 @@ class Shortcut:
         self._cycle = cycle
         self._default_headers = default_headers
 
-    def body(self) -> bytes | None:
-        """The whole body, if it is there already."""
+    def body(self, limit: int) -> bytes | None:
+        """The whole body, if it is there already and not too large."""
         cycle = self._cycle
-        if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
+        if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue or len(cycle.body) > limit:
             return None
         body = bytes(cycle.body)
         cycle.body = bytearray()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rowq.ids import Receipt
-from rowq.model.draft import Prepared
+from rowq.model.draft import Prepared, is_plain
 from rowq.model.lifecycle import Extend, Reject, Reschedule, Verdict
 from rowq.model.message import Outcome
 from rowq.model.queue import DeliveryMode, dead_topic
@@ -39,7 +39,7 @@ class Send(Call[list[str]]):
     `request` names the request that asks: when it comes a second time, it gets the first one's answer.
     """
 
-    __slots__ = ("messages", "queue", "request", "rows", "size")
+    __slots__ = ("is_plain", "messages", "queue", "request", "rows", "size")
 
     def __init__(self, queue: str, messages: list[Prepared], request: str | None = None) -> None:
         super().__init__()
@@ -48,6 +48,8 @@ class Send(Call[list[str]]):
         self.messages = messages
         self.rows = len(messages)
         self.size = sum([len(message.payload) for message in messages])
+        self.is_plain = all(map(is_plain, messages))
+        """Nothing hangs on any of them but priority."""
 
 
 class Receive(Call[list[Row]]):

@@ -38,13 +38,14 @@ def send(work: Work, calls: list[Send]) -> None:
 
 
 def _write(work: Work, admitted: list[Send]) -> None:
-    waiting = _WaitingKeys(work, admitted)
-    heads = _Heads(work, admitted)
-    seq = work.session.draw_seqs(sum(len(call.messages) for call in admitted))
+    special = [call for call in admitted if not call.is_plain]
+    waiting = _WaitingKeys(work, special)
+    heads = _Heads(work, special)
+    seq = work.session.draw_seqs(sum([len(call.messages) for call in admitted]))
     for call in admitted:
         work.act_for(call.actor)
         policy = work.policy(call.queue)
-        if policy.ttl_ms == 0 and all(_is_plain(message) for message in call.messages):
+        if call.is_plain and policy.ttl_ms == 0:
             call.result = _insert_plain(work, call, seq, policy)
         else:
             call.result = [
@@ -53,17 +54,6 @@ def _write(work: Work, admitted: list[Send]) -> None:
             ]
         seq += len(call.messages)
     work.flush()
-
-
-def _is_plain(message: Prepared) -> bool:
-    return (
-        message.marks == 0
-        and message.delay_ms == 0
-        and message.ttl_ms is None
-        and message.headers is None
-        and message.max_attempts is None
-        and message.backoff is None
-    )
 
 
 def _insert_plain(work: Work, call: Send, first: int, policy: Policy) -> list[str]:
@@ -130,14 +120,16 @@ class _Admission:
         try:
             known = work.policies.known(work.session, call.queue)
             _check_payloads(known, call)
-            self._check_own_ids(call)
+            if not call.is_plain:
+                self._check_own_ids(call)
             if known.policy.max_depth:
                 self._check_depth(known, call)
             work.policies.create(work.session, call.queue, work.now)
         except RowqError as error:
             call.error = error
             return False
-        self._own_ids.update(message.own_id for message in call.messages if message.own_id is not None)
+        if not call.is_plain:
+            self._own_ids.update(message.own_id for message in call.messages if message.own_id is not None)
         return True
 
     def _check_own_ids(self, call: Send) -> None:

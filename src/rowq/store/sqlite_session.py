@@ -48,7 +48,7 @@ class SqliteSession(Session):
         more than the row where an event loop wants it too."""
         start, left = 0, len(rows)
         while left:
-            size = min(1 << (left.bit_length() - 1), MAX_ROWS_AT_ONCE)
+            size = min(left, MAX_ROWS_AT_ONCE)
             values = tuple(chain.from_iterable(rows[start : start + size]))
             self._cursor.execute(self._queries.of_several(query, columns, size), values)
             start, left = start + size, left - size
