@@ -18,12 +18,12 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check format bench serve clean
+.PHONY: help serve test check format bench clean tools
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-test: $(VENV)/.has-dev ## Run every test, in parallel
+test: $(VENV)/.has-dev tools ## Run every test, in parallel
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(VENV)/.has-dev ## Check format, lint, types and imports
@@ -36,7 +36,7 @@ format: $(VENV)/.has-dev ## Format the code, and mend what lint can mend itself
 	$(BIN)/ruff check --fix-only $(TREES)
 	$(BIN)/ruff format $(TREES)
 
-bench: $(VENV)/.has-bench ## Measure rowq and its peers in one run
+bench: $(VENV)/.has-bench tools ## Measure rowq and its peers in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
 serve: $(VENV)/.has-serve ## Serve the queues in rowq.db over HTTP
@@ -45,6 +45,18 @@ serve: $(VENV)/.has-serve ## Serve the queues in rowq.db over HTTP
 clean: ## Remove all that was made, the environments too
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(TREES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Programs that some tests and benchmarks talk to. Where they cannot be had, these are skipped, and say so; with CI=true they fail.
+TOOLS := curl wrk
+
+tools:
+	@for tool in $(TOOLS); do \
+	    command -v $$tool >/dev/null && continue; \
+	    as_root=; [ "$$(id -u)" = 0 ] || as_root='sudo -n'; \
+	    echo "Installing $$tool"; \
+	    { $$as_root apt-get install -qq -y $$tool || { $$as_root apt-get update -qq && $$as_root apt-get install -qq -y $$tool; }; } >/dev/null 2>&1; \
+	    command -v $$tool >/dev/null || echo "*** $$tool is not there and could not be installed: what needs it is skipped" >&2; \
+	done
 
 # A stamp for each extra: pip runs again when pyproject.toml is newer.
 $(VENV)/.has-%: pyproject.toml | $(BIN)/python

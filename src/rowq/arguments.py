@@ -9,7 +9,7 @@ import msgspec
 
 from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
 from rowq.ids import NO_RECEIPT, Receipt, read_receipt, receipt_of_delivery
-from rowq.model.draft import prepare_many, to_backoff
+from rowq.model.draft import MAX_SEND, prepare_many, to_backoff
 from rowq.model.duration import optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Nack, Reject, Reschedule
 from rowq.model.message import Delivery, Duration, Outcome, SendOptions, SettingsOptions, Where
@@ -18,7 +18,6 @@ from rowq.model.text import check_text, mend_text
 from rowq.store.calls import Send
 
 MAX_RECEIVE = 1_000
-MAX_SEND = 100_000
 MAX_NOTE = 4_096
 PIECE = 500
 

@@ -109,11 +109,22 @@ class AsyncBroker:
         key: str | None = None,
         group: str | None = None,
         text: str | None = None,
+        sent_after: int | None = None,
+        sent_before: int | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> list[Message]:
         look = self._engine().verbs.look(
-            self._engine().insights.browse, queue, state=state, key=key, group=group, text=text, after=after, limit=limit
+            self._engine().insights.browse,
+            queue,
+            state=state,
+            key=key,
+            group=group,
+            text=text,
+            sent_after=sent_after,
+            sent_before=sent_before,
+            after=after,
+            limit=limit,
         )
         return await self._drive(look)
 

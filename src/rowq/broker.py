@@ -119,11 +119,27 @@ class Broker:
         key: str | None = None,
         group: str | None = None,
         text: str | None = None,
+        sent_after: int | None = None,
+        sent_before: int | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> list[Message]:
-        """A page of messages, looked at and not taken. `after` is the `cursor` of the last message of the page before."""
-        look = self._verbs.look(self._engine.insights.browse, queue, state=state, key=key, group=group, text=text, after=after, limit=limit)
+        """A page of messages, looked at and not taken. `after` is the `cursor` of the last message of the page before.
+
+        `sent_after` (that very moment included) and `sent_before` (not included) are milliseconds since 1970, UTC.
+        """
+        look = self._verbs.look(
+            self._engine.insights.browse,
+            queue,
+            state=state,
+            key=key,
+            group=group,
+            text=text,
+            sent_after=sent_after,
+            sent_before=sent_before,
+            after=after,
+            limit=limit,
+        )
         return self._drive(look)
 
     def walk(self, queue: str | None = None, *, states: Sequence[str] | None = None) -> Iterator[Message]:

@@ -143,7 +143,8 @@ def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Di
         raise InvalidArgument(f"this is no URL ({error}): use sqlite:///jobs.db") from None
     if parts.scheme != "sqlite" or parts.netloc or not parts.path.startswith("/"):
         raise InvalidArgument(
-            f"rowq knows no database behind {parts.scheme}://…: use sqlite:///jobs.db, or sqlite:////absolute/path/jobs.db"
+            f"rowq knows no database behind {parts.scheme}://…: use sqlite:///jobs.db, sqlite:////absolute/path/jobs.db, "
+            "or http://host:8080 for a server"
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     chosen: dict[str, Any] = {"durability": _durability(options.pop("durability", "send")), "timeout": _timeout(options, timeout)}
@@ -163,7 +164,7 @@ def _timeout(options: dict[str, str], given: float | None) -> float:
     try:
         seconds = float(text) if given is None and text is not None else DEFAULT_TIMEOUT if given is None else float(given)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"timeout must be seconds, not {text!r}") from None
+        raise InvalidArgument(f"timeout must be seconds, not {text if given is None else given!r}") from None
     if not 0 < seconds <= 3600:
         raise InvalidArgument(f"timeout must be more than 0 and at most 3600 seconds, not {seconds:g}")
     return seconds

@@ -11,10 +11,10 @@ from rowq.errors import RowqError
 from rowq.fusion import Fusion
 from rowq.insights import Insights
 from rowq.meter import Meter
-from rowq.model.lifecycle import Nack
 from rowq.model.queue import Settings
 from rowq.steps import Driver
-from rowq.store.calls import Call, Receive, Settle
+from rowq.store import settling
+from rowq.store.calls import Act, Call, Receive
 from rowq.store.dialect import Dialect, Finding
 from rowq.store.store import Store
 from rowq.upkeep import Upkeep
@@ -82,11 +82,9 @@ class Engine:
 
     def give_back(self, call: Call[Any]) -> None:
         """Messages leased to somebody who has gone away without them; not where that could deliver one twice."""
-        if not isinstance(call, Receive) or not call.result or self.store.is_at_most_once(call):
-            return
-        release = Settle([(row[0], row[3]) for row in call.result], Nack(counts=False, delay=0))
-        threading.Thread(target=self._release, args=(release,), name="rowq-release", daemon=True).start()
+        if isinstance(call, Receive) and call.result:
+            threading.Thread(target=self._release, args=(call,), name="rowq-release", daemon=True).start()
 
-    def _release(self, release: Settle) -> None:
+    def _release(self, call: Receive) -> None:
         with suppress(RowqError):  # closed meanwhile, or the database is away: the leases will run out
-            self._fusion.run(release)
+            self._fusion.run(Act(lambda work: settling.release(work, call), durable=False))

@@ -42,7 +42,17 @@ class Insights:
         raise not_found(id)
 
     def browse(
-        self, queue: str, *, state: str = "ready", key: str | None, group: str | None, text: str | None, after: str | None, limit: int
+        self,
+        queue: str,
+        *,
+        state: str = "ready",
+        key: str | None,
+        group: str | None,
+        text: str | None,
+        sent_after: int | None,
+        sent_before: int | None,
+        after: str | None,
+        limit: int,
     ) -> list[Message]:
         name, is_dead = split_name(queue)
         place = State.DEAD if is_dead else to_state(state)
@@ -50,15 +60,16 @@ class Insights:
         for what, value in {"key": key, "group": group, "text": text, "after": after}.items():
             if value is not None:
                 check_text(value, what)
+        sent = {"sent_after": check_moment(sent_after, "sent_after"), "sent_before": check_moment(sent_before, "sent_before")}
         a, b = _BEGINNING.get(place, _FIRST) if after is None else read_cursor(place, after)
-        values = {"queue": name, "message_key": key, "group_key": group, "text": text, "a": a, "b": b, "limit": limit}
+        values = {"queue": name, "message_key": key, "group_key": group, "text": text, "a": a, "b": b, "limit": limit, **sent}
         with self._dialect.reading() as session:
             return [to_message(row, place) for row in session.rows(f"browse_{place}", **values)]
 
     def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
         """Every message as of one moment, in constant memory."""
         places = list(State) if states is None else [to_state(state) for state in states]
-        everything = {"message_key": None, "group_key": None, "text": None, "limit": -1}
+        everything = {"message_key": None, "group_key": None, "text": None, "sent_after": None, "sent_before": None, "limit": -1}
         with self._dialect.reading() as session:
             names = [row[0] for row in session.rows("read_all_settings")] if queue is None else [check_name(queue)]
             for name in names:
@@ -141,6 +152,12 @@ def check_limit(limit: object) -> int:
     if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
         raise InvalidArgument(f"limit must be between 1 and {MAX_PAGE}, not {limit!r}")
     return limit
+
+
+def check_moment(moment: object, what: str) -> int | None:
+    if moment is not None and (type(moment) is not int or not 0 <= moment < 1 << 62):
+        raise InvalidArgument(f"{what} must be a time in whole milliseconds since 1970, UTC, not {moment!r}")
+    return moment
 
 
 def to_state(state: str) -> State:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from rowq.errors import InvalidArgument
+from rowq.model.draft import MAX_SEND
 from rowq.model.message import Event, KvEntry, Message, Outcome, Stats
 from rowq.model.queue import DeliveryMode, Keep, OnExhausted, OnExpire, Policy, Settings
 from rowq.model.retry import Backoff, Delays, Exponential, Linear, Millis
@@ -49,7 +50,7 @@ class MessageBody(Struct, forbid_unknown_fields=True):
 class SendBody(MessageBody, forbid_unknown_fields=True):
     """One message, or several in `messages`: all of them or none."""
 
-    messages: Annotated[list[MessageBody], Meta(max_length=100_000)] | UnsetType = UNSET
+    messages: Annotated[list[MessageBody], Meta(max_length=MAX_SEND)] | UnsetType = UNSET
 
 
 class SentOne(Struct):

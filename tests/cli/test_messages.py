@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,12 @@ def test_text_and_bytes_are_taken_as_they_are(run: Run, tmp_path: Path) -> None:
         ("receive", "q", "--wait", "2h"),
         ("browse", "q", "--limit", "0"),
         ("browse", "q", "--after", "not a cursor"),
+        ("browse", "q", "--since", "yesterday"),
+        ("browse", "q", "--since", ""),
+        ("browse", "q", "--since", "\udcff"),
+        ("browse", "q", "--until", "2026-13-01"),
+        ("browse", "q", "--until", "9" * 19),
+        ("dead", "q", "--since", "-5"),
         ("ack", "garbage"),
         ("delete",),
     ],
@@ -244,6 +251,27 @@ def test_browse_pages_by_cursor(run: Run) -> None:
         seen += [m["payload"] for m in page]
         after = ("--after", page[-1]["cursor"])
     assert seen == [0, 1, 2, 3, 4]
+
+
+def test_browse_and_dead_tell_messages_by_when_they_were_sent(run: Run) -> None:
+    id = send(run, "q", "1")
+    sent_at = run("get", id, "--json").json["sent_at"]
+    written = datetime.fromtimestamp(sent_at / 1000, timezone(timedelta(hours=5)))
+    in_utc = written.astimezone(UTC).replace(tzinfo=None)
+    now = [str(sent_at), written.isoformat(), in_utc.isoformat(), in_utc.isoformat(sep=" ") + "Z"]
+    before, after = ["2h", "3600", "99999d", "2020-01-01", "1960-01-01", *now], [str(sent_at + 1), "2999-01-01", "9999-12-31T23:59-05:00"]
+
+    def check(command: str) -> None:
+        for when in before:
+            assert len(run(command, "q", "--since", when, "--json").lines) == 1, when
+            assert run(command, "q", "--until", when, "--json").lines == [], when
+        for when in after:
+            assert run(command, "q", "--since", when, "--json").lines == [], when
+            assert len(run(command, "q", "--until", when, "--json").lines) == 1, when
+
+    check("browse")
+    run("reject", received(run)[0]["receipt"])
+    check("dead")
 
 
 def test_get_tells_everything_and_an_unknown_id_is_exit_code_3(run: Run) -> None:

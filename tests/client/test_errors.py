@@ -25,7 +25,7 @@ PROBLEM = '{"code": "%s", "error": "a sentence"}'
 def test_every_error_comes_back_as_itself(kind: type[RowqError]) -> None:
     found = error_of(Answer(400, (PROBLEM % kind.code).encode()), "http://there")
     assert type(found) is (ServerUnavailable if kind is rowq.BrokerClosed else kind)
-    assert str(found) == "a sentence"
+    assert str(found).startswith("a sentence")
 
 
 def test_a_code_of_the_future_is_an_error_that_tells_it() -> None:

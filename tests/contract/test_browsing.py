@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rowq import Broker, Draft, InvalidArgument, State
+from rowq import Broker, Draft, InvalidArgument, ManualClock, State
 from tests.support.life import ids, one_of_each, payloads, take
 from tests.support.spelling import spelled
 
@@ -127,6 +127,45 @@ def test_text_is_found_inside_a_json_value(broker: Broker) -> None:
     assert payloads(broker.browse("q", text="ada")) == [{"to": {"name": "ada"}}]
 
 
+@pytest.mark.parametrize("state", list(State))
+def test_messages_are_found_by_when_they_were_sent(broker: Broker, state: State) -> None:
+    (sent_at,) = {broker.get(id).sent_at for id in one_of_each(broker).values()}
+    assert payloads(broker.browse("q", state=state, sent_after=sent_at)) == [state.value]
+    assert payloads(broker.browse("q", state=state, sent_before=sent_at + 1)) == [state.value]
+    assert broker.browse("q", state=state, sent_after=sent_at + 1) == broker.browse("q", state=state, sent_before=sent_at) == []
+
+
+def test_a_span_of_time_includes_its_beginning_and_not_its_end(broker: Broker, clock: ManualClock) -> None:
+    began = clock.now()
+    for number in range(5):
+        broker.send("q", number)
+        clock.advance(1)
+    assert payloads(broker.browse("q", sent_after=began + 1_000, sent_before=began + 3_000)) == [1, 2]
+    assert payloads(broker.browse("q", sent_after=began + 1_001)) == [2, 3, 4]
+    assert payloads(broker.browse("q", sent_before=began + 1_001)) == [0, 1]
+    assert broker.browse("q", sent_after=began + 3_000, sent_before=began + 3_000) == []
+    assert payloads(broker.browse("q", sent_after=0, sent_before=(1 << 62) - 1)) == [0, 1, 2, 3, 4]
+
+
+def test_a_span_of_time_goes_on_behind_a_cursor(broker: Broker, clock: ManualClock) -> None:
+    began = clock.now()
+    for number in range(6):
+        broker.send("q", number, priority=number % 2)
+        clock.advance(1)
+    sent: dict[str, Any] = {"sent_after": began + 1_000, "sent_before": began + 5_000}
+    first = broker.browse("q", limit=3, **sent)
+    assert payloads(first) == [1, 3, 2]
+    assert payloads(broker.browse("q", after=first[-1].cursor, **sent)) == [4]
+
+
+def test_a_retry_leaves_the_time_of_sending_as_it_was(broker: Broker, clock: ManualClock) -> None:
+    id = broker.send("q", "x")
+    sent_at = clock.now()
+    clock.advance(10)
+    broker.nack(take(broker), delay=0)
+    assert ids(broker.browse("q", sent_before=sent_at + 1)) == [id]
+
+
 def test_filters_narrow_each_other(broker: Broker) -> None:
     broker.send_many("q", [Draft("ada", key="1", group="g"), Draft("ada", key="2"), Draft("bob", key="3")])
     assert len(broker.browse("q", text="ada")) == 2
@@ -166,6 +205,7 @@ BAD: list[dict[str, Any]] = [
     {"key": 5},
     {"group": 5},
     {"text": 5},
+    *({name: value} for name in ("sent_after", "sent_before") for value in (-1, 1 << 62, 1.5, True, "5", "")),
 ]
 
 

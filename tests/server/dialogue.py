@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -68,18 +67,3 @@ class Dialogue:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stream.close()
         self._socket.close()
-
-
-def ask(server: Server, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-    with Dialogue(server) as dialogue:
-        dialogue.ask(method, path, body, **headers)
-        return dialogue.answer()
-
-
-def in_loop(server: Server, function: Callable[[], object]) -> None:
-    """Calls it where the server runs."""
-
-    async def call() -> None:
-        function()
-
-    server._loop.run(call())

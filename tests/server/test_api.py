@@ -362,7 +362,7 @@ class TestDeadLetters:
         crawling = Background(lambda: api.ask("POST", "/v1/queues/emails/dead/redrive", {"rate": 1e-9}))
         eventually(lambda: api.count("emails", "ready") == 1)
         api.server.service.stop()
-        assert crawling.result().problem == (503, "server_unavailable")
+        assert crawling.result().problem == (500, "outcome_unknown")
         assert api.count("emails", "dead") == 1
 
     def test_only_an_operator_may_send_them_back(self, api: Api) -> None:
@@ -491,8 +491,8 @@ class TestAKeyForSomeQueues:
         assert clerk.get(f"/v1/messages/{mine}")["id"] == mine
         assert clerk.ask("GET", f"/v1/messages/{theirs}").problem == (404, "message_not_found")
         assert len(clerk.get(f"/v1/messages/{mine}/audit")["events"]) == 1
-        assert clerk.get(f"/v1/messages/{theirs}/audit")["events"] == []
-        assert clerk.ask("DELETE", f"/v1/messages/{theirs}").status in (403, 404)
+        assert clerk.ask("GET", f"/v1/messages/{theirs}/audit").problem == (404, "message_not_found")
+        assert clerk.ask("DELETE", f"/v1/messages/{theirs}").problem == (404, "message_not_found")
         assert api.get(f"/v1/messages/{theirs}")["id"] == theirs
 
     def test_it_redrives_no_dead_letter_of_another_queue_by_its_id(self, api: Api) -> None:

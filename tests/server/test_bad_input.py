@@ -44,6 +44,15 @@ def sent_nothing(server: Server) -> bool:
     return bool(ask(server, "GET", "/v1/queues/q/stats").json["ready"] == 0)
 
 
+def heard(server: Server, data: bytes, *, is_last: bool = False) -> bytes:
+    """All that the server says until it hangs up."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(data)
+        if is_last:
+            connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
 class TestBodies:
     @pytest.mark.parametrize(
         "body",
@@ -475,7 +484,6 @@ class TestRawSockets:
     @pytest.mark.parametrize(
         "data",
         [
-            b"\r\n\r\n\r\n",
             b"nonsense\r\n\r\n",
             b"GET\r\n\r\n",
             b"BREW /v1/queues HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -490,14 +498,15 @@ class TestRawSockets:
         ],
         ids=lambda data: repr(data[:40]),
     )
-    def test_what_is_no_http_is_hung_up_on(self, server: Server, data: bytes) -> None:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
-            connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
-            heard = b""
-            while piece := connection.recv(65_536):
-                heard += piece
-        assert not heard or heard.split()[1] in (b"400", b"408", b"505"), heard
+    def test_what_is_no_http_is_refused_and_hung_up_on(self, server: Server, data: bytes) -> None:
+        head, _, body = heard(server, data).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ") and b"connection: close" in head
+        assert json.loads(body)["code"] == "invalid_argument"
+
+    def test_empty_lines_are_no_request(self, server: Server) -> None:
+        lines, sound = b"\r\n\r\n\r\n", request("GET", "/healthcheck", "Connection: close")
+        assert heard(server, lines, is_last=True) == b""
+        assert heard(server, lines + sound).startswith(b"HTTP/1.1 204 ")
 
     def test_a_request_that_names_no_host_or_another_one_is_refused_without_keys(self, server: Server) -> None:
         assert ask_raw(server, b"GET /v1/queues HTTP/1.0\r\n\r\n").problem == (403, "forbidden")
@@ -508,12 +517,8 @@ class TestRawSockets:
         body = b'{"payload":'
         broken = request("POST", SEND, f"Content-Length: {len(body)}", body=body)
         sound = request("GET", "/healthcheck", "Connection: close")
-        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
-            connection.sendall(broken + sound)
-            heard = b""
-            while piece := connection.recv(65_536):
-                heard += piece
-        assert heard.startswith(b"HTTP/1.1 400 ") and b"HTTP/1.1 204 " in heard
+        answers = heard(server, broken + sound)
+        assert answers.startswith(b"HTTP/1.1 400 ") and b"HTTP/1.1 204 " in answers
 
 
 class TestKeys:
@@ -546,7 +551,7 @@ class TestKeys:
 
     def test_who_guesses_is_not_listened_to_for_a_while(self, keyed: Server) -> None:
         for _ in range(FAILURES):
-            assert ask(keyed, "GET", "/v1/queues", secret="rowq_guess").problem == (401, "unauthorized")  # noqa: S106
+            assert ask(keyed, "GET", "/v1/queues", secret="rowq_guess").problem == (401, "unauthorized")
         refused = ask(keyed, "GET", "/v1/queues", secret=ADMIN)
         assert refused.problem == (429, "too_many_failures")
         assert int(refused.headers["retry-after"]) > 0

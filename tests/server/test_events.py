@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rowq.server import events
-from tests.server.dialogue import Dialogue, ask, in_loop
-from tests.server.support import serving
+from tests.server.dialogue import Dialogue
+from tests.server.support import ask, serving
 from tests.support.patience import eventually
 from tests.support.server import Server
 
@@ -23,9 +23,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def send(server: Server, *payloads: Any) -> list[str]:
-    status, answer = ask(server, "POST", "/v1/queues/q/messages", {"messages": [{"payload": payload} for payload in payloads]})
-    assert status == 201
-    ids: list[str] = answer["ids"]
+    answer = ask(server, "POST", "/v1/queues/q/messages", {"messages": [{"payload": payload} for payload in payloads]})
+    assert answer.status == 201
+    ids: list[str] = answer.json["ids"]
     return ids
 
 
@@ -39,11 +39,11 @@ def listen(server: Server, query: str = "") -> Dialogue:
 
 
 def settle(server: Server, verb: str, delivery: dict[str, Any], **more: Any) -> None:
-    assert ask(server, "POST", f"/v1/{verb}", {"receipts": [delivery["receipt"]], **more})[1]["results"][0]["outcome"] == "done"
+    assert ask(server, "POST", f"/v1/{verb}", {"receipts": [delivery["receipt"]], **more}).json["results"][0]["outcome"] == "done"
 
 
 def states(server: Server) -> dict[str, Any]:
-    found: dict[str, Any] = ask(server, "GET", "/v1/queues/q/stats")[1]
+    found: dict[str, Any] = ask(server, "GET", "/v1/queues/q/stats").json
     return found
 
 
@@ -120,16 +120,14 @@ def test_a_stopping_server_ends_its_streams(server: Server) -> None:
         watch.ask("GET", "/v1/keys/watch")
         assert watch.head()[0] == 200
         eventually(lambda: server.engine.waiting == 1)
-        in_loop(server, server.service.stop)
+        server.call(server.service.stop)
         assert stream.event()[0] == "end"
         assert watch.event()[0] == "end"
 
 
 def test_payloads_with_line_breaks_stay_one_event(server: Server) -> None:
     raw = b'{"payload": {\n"a":\r\n1}}'
-    with Dialogue(server) as sender:
-        sender._socket.sendall(b"POST /v1/queues/q/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(raw), raw))
-        assert sender.answer()[0] == 201
+    assert ask(server, "POST", "/v1/queues/q/messages", raw).status == 201
     with listen(server) as stream:
         assert stream.event()[1]["payload"] == {"a": 1}
 
@@ -137,8 +135,7 @@ def test_payloads_with_line_breaks_stay_one_event(server: Server) -> None:
 @pytest.mark.parametrize("query", ["in_flight=0", "in_flight=1001", "in_flight=x", "lease_ms=0", "ping_ms=1", "unknown=1"])
 def test_a_wrong_query_is_told_before_anything_is_taken(server: Server, query: str) -> None:
     send(server, 1)
-    status, answer = ask(server, "GET", f"/v1/queues/q/deliveries?{query}")
-    assert (status, answer["code"]) == (400, "invalid_argument")
+    assert ask(server, "GET", f"/v1/queues/q/deliveries?{query}").problem == (400, "invalid_argument")
     assert states(server)["ready"] == 1
 
 
@@ -148,11 +145,11 @@ def test_undelivered_keys_are_told_as_they_come_and_go(server: Server) -> None:
         assert watch.head()[0] == 200
         body = {"payload": {"n": 7}, "keys_if_undelivered": [["orders", 7], ["others", 7]]}
         ask(server, "POST", "/v1/queues/q/messages", body)
-        delivery = ask(server, "POST", "/v1/queues/q/deliveries")[1]["deliveries"][0]
+        delivery = ask(server, "POST", "/v1/queues/q/deliveries").json["deliveries"][0]
         settle(server, "reject", delivery)
         name, data = watch.event()
         assert (name, data["key"], data["value"]) == ("set", ["orders", 7], {"n": 7})
-        assert ask(server, "DELETE", '/v1/keys?key=["orders",7]')[0] == 204
+        assert ask(server, "DELETE", '/v1/keys?key=["orders",7]').status == 204
         assert watch.event() == ("removed", {"key": ["orders", 7]})
 
 

@@ -56,6 +56,18 @@ def gate(time: Monotonic) -> Gate:
     return Gate([known("worker", SECRET, "send", "receive")], monotonic=time)
 
 
+def test_the_same_secret_in_configuration_and_database_opens_what_the_database_says() -> None:
+    """A client's key that was left in the environment of the server must not make its owner an admin."""
+    gate = Gate([known("env", "s3cret", "send", "receive", "admin", "metrics")])
+    gate.learn([known("billing", "s3cret", "send", queues=("invoices.*",))])
+    identity = gate.admit(request(("x-api-key", "s3cret")))
+    assert identity.name == "billing"
+    with pytest.raises(Forbidden):
+        identity.check("admin")
+    gate.learn([])
+    assert gate.admit(request(("x-api-key", "s3cret"))).name == "env"
+
+
 class TestWithoutKeys:
     @pytest.mark.parametrize("host", ["localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:8080", "127.8.8.8", "[::1]", "[::1]:8080"])
     def test_this_machine_may_ask(self, host: str) -> None:

@@ -1,4 +1,4 @@
-"""HTTP/2 with prior knowledge: what real clients get, what they may do at once, and what they may not do too often."""
+"""HTTP/2, here with prior knowledge: what real clients get, what they may do at once, and what they may not do too often."""
 
 from __future__ import annotations
 
@@ -403,13 +403,15 @@ def test_a_path_that_http1_could_not_carry_is_refused(served: Served, client: Cl
     assert served.app.seen == []
 
 
-def test_connect_is_refused(client: Client) -> None:
+def test_connect_is_refused(served: Served, client: Client) -> None:
     id = client.h2.get_next_available_stream_id()
     client.replies[id] = Reply()
     client.h2.send_headers(id, [(":method", "CONNECT"), (":authority", "example.com:80")])
     client.flush()
-    client.until(lambda: client.replies[id].headers or client.goodbye is not None)
-    assert client.goodbye or client.replies[id].status == 400
+    reply = client.reply(id)
+    assert (reply.status, json.loads(reply.body)["code"]) == (400, "invalid_argument")
+    assert served.app.seen == []
+    assert client.reply(client.ask("/echo", b"others go on")).body == b"others go on"
 
 
 def test_an_idle_connection_is_closed(loop: str) -> None:

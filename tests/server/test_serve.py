@@ -331,6 +331,23 @@ def test_requests_are_logged_without_secrets(serve: Serve) -> None:
     assert "s3cret" not in served.log and "t0ken" not in served.log
 
 
+def test_hot_requests_are_logged_as_they_were_answered(serve: Serve) -> None:
+    served = serve("--access-log", "--log-format", "json")
+    sent = served.ask("POST", MESSAGES, {"payload": 1})
+    received = served.ask("POST", DELIVERIES, {})
+    acked = served.ask("POST", "/v1/ack", {"receipts": [received.json["deliveries"][0]["receipt"]]})
+    served.signal()
+    assert served.ended() == 0
+    lines = [msgspec.json.decode(line) for line in served.log.splitlines()]
+    logged = [(line["path"], line["status"], line["bytes"]) for line in lines if line["logger"] == "rowq.access"]
+    answers = ((MESSAGES, sent), (DELIVERIES, received), ("/v1/ack", acked))
+    assert logged == [(path, answer.status, len(answer.body)) for path, answer in answers]
+
+
+def test_a_server_is_not_served(tmp_path: Path) -> None:
+    assert "names a server" in refused(tmp_path, ROWQ_URL="http://localhost:8080")
+
+
 def test_the_command_line_does_not_load_the_server_for_other_commands() -> None:
     code = "import sys, rowq.cli.main; print([name for name in ('uvicorn', 'starlette', 'rowq.server') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

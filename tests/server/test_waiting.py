@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.server.dialogue import Dialogue, ask, in_loop
+from tests.server.dialogue import Dialogue
 from tests.server.serving import Served
-from tests.server.support import serving
+from tests.server.support import ask, serving
 from tests.support.patience import eventually
 from tests.support.server import Server
 
@@ -31,19 +31,19 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def receive(server: Server, queue: str = "q", **body: Any) -> list[dict[str, Any]]:
-    status, answer = ask(server, "POST", f"/v1/queues/{queue}/deliveries", body)
-    assert status == 200, answer
-    deliveries: list[dict[str, Any]] = answer["deliveries"]
+    answer = ask(server, "POST", f"/v1/queues/{queue}/deliveries", body)
+    assert answer.status == 200, answer
+    deliveries: list[dict[str, Any]] = answer.json["deliveries"]
     return deliveries
 
 
 def send(server: Server, payload: Any = "x", queue: str = "q") -> None:
-    status, answer = ask(server, "POST", f"/v1/queues/{queue}/messages", {"payload": payload})
-    assert status == 201, answer
+    answer = ask(server, "POST", f"/v1/queues/{queue}/messages", {"payload": payload})
+    assert answer.status == 201, answer
 
 
 def stats(server: Server, queue: str = "q") -> dict[str, Any]:
-    found: dict[str, Any] = ask(server, "GET", f"/v1/queues/{queue}/stats")[1]
+    found: dict[str, Any] = ask(server, "GET", f"/v1/queues/{queue}/stats").json
     return found
 
 
@@ -65,10 +65,9 @@ def test_a_long_poll_ends_empty_when_its_time_is_over(server: Server) -> None:
 
 @pytest.mark.parametrize("wait_ms", [-1, 60_001, "1", 1.5])
 def test_patience_has_its_bounds(server: Server, wait_ms: Any) -> None:
-    status, answer = ask(server, "POST", "/v1/queues/q/deliveries", {"wait_ms": wait_ms})
-    assert status == 400
-    assert answer["code"] == "invalid_argument"
-    assert "wait_ms" in answer["error"]
+    answer = ask(server, "POST", "/v1/queues/q/deliveries", {"wait_ms": wait_ms})
+    assert answer.problem == (400, "invalid_argument")
+    assert "wait_ms" in answer.json["error"]
 
 
 def test_a_client_that_leaves_while_it_waits_takes_nothing_along(server: Server) -> None:
@@ -96,7 +95,7 @@ def test_messages_for_clients_that_leave_are_released_at_once(server: Server) ->
         for delivery in found:
             ask(server, "POST", "/v1/ack", {"receipts": [delivery["receipt"]]})
         if not found:  # the answer was on its way when the client left: then the lease holds it
-            assert ask(server, "DELETE", "/v1/queues/q/messages?state=leased&state=ready")[1]["count"] == 1
+            assert ask(server, "DELETE", "/v1/queues/q/messages?state=leased&state=ready").json["count"] == 1
     assert stats(server)["ready"] == 0
 
 
@@ -118,11 +117,9 @@ def test_a_stopping_server_answers_its_waiters(server: Server) -> None:
     with Dialogue(server) as waiting:
         waiting.ask("POST", "/v1/queues/q/deliveries", {"wait_ms": 60_000})
         eventually(lambda: server.engine.waiting == 1)
-        in_loop(server, server.service.stop)
+        server.call(server.service.stop)
         assert waiting.answer() == (200, {"deliveries": []})
-    status, answer = ask(server, "GET", "/readyz")
-    assert status == 503
-    assert answer["code"] == "server_unavailable"
+    assert ask(server, "GET", "/readyz").problem == (503, "server_unavailable")
 
 
 def test_thousands_of_idle_waiters_cost_one_look_a_second(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
@@ -16,8 +17,10 @@ from rowq.server.protocol import make_protocol
 from rowq.server.service import Limits, Service
 from tests.support.blocking import LoopThread
 
-_TURNS = 5
+T = TypeVar("T")
+
 _PROTOCOL: Any = make_protocol(http2=False, max_header_bytes=32_768, header_timeout=10, max_connections=10_000)
+_TURNS = 5
 """Of the loop: so many callbacks stand between a socket and its protocol, at most."""
 
 
@@ -51,6 +54,15 @@ class Server:
     @property
     def connections(self) -> int:
         return len(self._state.connections)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Where the server runs: in its event loop."""
+
+        async def called() -> T:
+            return function()
+
+        answer: T = self._loop.run(called())
+        return answer
 
     def hang_up(self) -> None:
         """Closes every connection, as a server does with those that have been idle for too long."""

@@ -10,15 +10,27 @@ import rowq
 from rowq.cli.command import Session
 from rowq.cli.failure import NOTHING, Failure
 from rowq.cli.listing import show_messages
+from rowq.cli.moment import Since, Until
 from rowq.cli.parameter import After, Group, Key, Limit, Queue
 from rowq.cli.progress import bar
 from rowq.cli.text import counted
 
 
-def dead(session: Session, queue: Queue, key: Key = None, group: Group = None, after: After = None, limit: Limit = 100) -> None:
+def dead(
+    session: Session,
+    queue: Queue,
+    key: Key = None,
+    group: Group = None,
+    since: Since = None,
+    until: Until = None,
+    after: After = None,
+    limit: Limit = 100,
+) -> None:
     """List the dead letters of a queue, with reason and last error."""
     with session.connect() as broker:
-        messages = broker.browse(queue, state=rowq.State.DEAD, key=key, group=group, after=after, limit=limit)
+        messages = broker.browse(
+            queue, state=rowq.State.DEAD, key=key, group=group, sent_after=since, sent_before=until, after=after, limit=limit
+        )
     show_messages(session.output, messages, rowq.State.DEAD, limit)
 
 

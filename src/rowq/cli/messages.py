@@ -14,6 +14,7 @@ from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
 from rowq.cli.failure import NOTHING, Failure
 from rowq.cli.listing import show_details, show_messages
+from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
 from rowq.cli.parameter import After, Group, Id, Key, Limit, Queue, Yes, duration_option
 from rowq.cli.receipts import check_outcomes
@@ -106,12 +107,16 @@ def browse(
     key: Key = None,
     group: Group = None,
     text: Annotated[str | None, typer.Option("--text", help="Only messages whose payload or last error contains this.")] = None,
+    since: Since = None,
+    until: Until = None,
     after: After = None,
     limit: Limit = 100,
 ) -> None:
     """Look at the messages of a queue without taking them."""
     with session.connect() as broker:
-        messages = broker.browse(queue, state=state, key=key, group=group, text=text, after=after, limit=limit)
+        messages = broker.browse(
+            queue, state=state, key=key, group=group, text=text, sent_after=since, sent_before=until, after=after, limit=limit
+        )
     show_messages(session.output, messages, state, limit)
 
 

@@ -98,6 +98,13 @@ def _announce(session: Session, address: Address) -> None:
         session.output.flush()
 
 
+_STEPS = (
+    ("send", "/v1/queues/demo/messages", '{"payload": {"hello": "world"}}'),
+    ("receive", "/v1/queues/demo/deliveries", '{"wait_ms": 20000}'),
+    ("ack", "/v1/ack", '{"receipts": ["RECEIPT"]}'),
+)
+
+
 def _show(session: Session, address: Address) -> None:
     url, output = address.url, session.output
     if output.json:
@@ -106,9 +113,8 @@ def _show(session: Session, address: Address) -> None:
     curl = 'curl -H "X-API-Key: $ROWQ_API_KEY"' if address.needs_key else "curl"
     output.line(f"rowq {rowq.__version__} serves {address.database} at {url}")
     output.line("")
-    output.line(f'  send     {curl} --json \'{{"payload": {{"hello": "world"}}}}\' {url}/v1/queues/demo/messages')
-    output.line(f"  receive  {curl} --json '{{\"wait_ms\": 20000}}' {url}/v1/queues/demo/deliveries")
-    output.line(f'  ack      {curl} --json \'{{"receipts": ["RECEIPT"]}}\' {url}/v1/ack')
+    for what, path, body in _STEPS:
+        output.line(f"  {what:8} {curl} {url}{path} -d '{body}'")
     output.line(f"  more     {url}/docs")
     output.line("")
     output.line(

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from rowq.client.address import Address
 from rowq.client.async_connection import AsyncConnection, open_async_connection
-from rowq.client.pool import FRESH, MOST_AT_REST
+from rowq.client.pool import FRESH
 from rowq.errors import BrokerClosed
 
 MOST_AT_WORK = 64
@@ -74,7 +74,7 @@ class AsyncPool:
             raise
         finally:
             mine.in_use.discard(connection)
-        if connection.may_be_kept and not self._is_closed and len(mine.at_rest) < MOST_AT_REST:
+        if connection.may_be_kept and not self._is_closed and len(mine.at_rest) < MOST_AT_WORK:
             connection.idle_since = time.monotonic()
             mine.at_rest.append(connection)
         else:

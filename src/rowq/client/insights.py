@@ -12,7 +12,7 @@ import msgspec
 from rowq.client.bodies import to_entry, to_message
 from rowq.client.exchange import Exchange, Kind, look, reader, understood
 from rowq.client.http import Answer
-from rowq.insights import check_limit, to_state
+from rowq.insights import check_limit, check_moment, to_state
 from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
 from rowq.model.message import Event, KvEntry, KvKey, Message, Stats
@@ -60,13 +60,26 @@ class RemoteInsights:
         return look(message_target(id), lambda answer: to_message(_message(answer)))
 
     def browse(
-        self, queue: str, *, state: str = "ready", key: str | None, group: str | None, text: str | None, after: str | None, limit: int
+        self,
+        queue: str,
+        *,
+        state: str = "ready",
+        key: str | None,
+        group: str | None,
+        text: str | None,
+        sent_after: int | None,
+        sent_before: int | None,
+        after: str | None,
+        limit: int,
     ) -> Exchange[list[Message]]:
         split_name(queue)
         query: dict[str, Any] = {"state": to_state(state).value, "limit": check_limit(limit)}
         for what, value in {"key": key, "group": group, "text": text, "after": after}.items():
             if value is not None:
                 query[what] = check_text(value, what)
+        for what, moment in {"sent_after": sent_after, "sent_before": sent_before}.items():
+            if moment is not None:
+                query[what] = check_moment(moment, what)
         return look(f"/v1/queues/{queue}/messages?{urlencode(query)}", _read_messages)
 
     def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from rowq.client.http import Answer
-from rowq.errors import BrokerClosed, PayloadTooLarge, RowqError, ServerUnavailable, StoreBusy
+from rowq.errors import BrokerClosed, PayloadTooLarge, RowqError, ServerUnavailable, StoreBusy, Unauthorized
 from rowq.wire import Problem
 
 _NOT_NOW = frozenset({StoreBusy.code, ServerUnavailable.code, BrokerClosed.code})
@@ -38,6 +38,8 @@ def error_of(answer: Answer, server: str) -> RowqError:
     if problem is None:
         return ServerUnavailable(f"{server} answers with status {answer.status}, and not as a rowq server does: is this its address?")
     kind = _BY_CODE.get(problem.code)
+    if kind is Unauthorized:
+        return Unauthorized(f"{problem.error} (in Python: connect(url, api_key=…); for both, and the command line: ROWQ_API_KEY)")
     return RowqError(f"{problem.error} [{problem.code}]") if kind is None else kind(problem.error)
 
 

@@ -16,7 +16,7 @@ from rowq.client.exchange import Exchange, Kind, gone, nothing, reader
 from rowq.client.http import Answer
 from rowq.client.insights import message_target
 from rowq.client.redriving import redrive
-from rowq.errors import InvalidArgument, InvalidReceipt, OutcomeUnknown
+from rowq.errors import InvalidReceipt, OutcomeUnknown
 from rowq.insights import to_state
 from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
@@ -31,7 +31,6 @@ from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, SettingsBody, of_b
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MAX_SEND = 100_000
 LONGEST_WAIT = 30.0
 """Of one request; a longer wait is several, since proxies between us and the server lose patience after a minute."""
 UNASKED_PAUSE = 0.1
@@ -65,8 +64,6 @@ class RemoteVerbs:
         messages = to_send(queue, payloads, options).messages
         if not messages:
             return _nothing([])
-        if len(messages) > MAX_SEND:
-            raise InvalidArgument(f"a server takes at most {MAX_SEND} messages at once, not {len(messages)}: send them in several calls")
         target = f"/v1/queues/{queue}/messages"
         return Exchange(b"POST", target, many_body(messages), lambda answer: _sent_many(answer).ids, headers=_request_key())
 

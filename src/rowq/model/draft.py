@@ -17,6 +17,7 @@ from rowq.model.retry import Backoff, Delays, Exponential, Linear
 from rowq.model.text import is_text
 
 MAX_HEADER_BYTES = 32 * 1024
+MAX_SEND = 100_000
 MAX_KV_KEYS = 1000
 MAX_KV_PARTS = 20
 MAX_NAME = 255

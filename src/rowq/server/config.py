@@ -113,6 +113,10 @@ def _check_together(config: Config) -> None:
         path = getattr(config, what)
         if path is not None and not Path(path).is_file():
             raise InvalidArgument(f"{what} names {path!r}, and there is no such file")
+    if urlsplit(config.url).scheme in ("http", "https"):
+        raise InvalidArgument(
+            "the URL to serve names a server, perhaps by ROWQ_URL, which is for clients too: name a database, such as --url sqlite:///rowq.db"
+        )
     if config.workers > 1 and urlsplit(config.url).scheme == "sqlite":
         raise InvalidArgument(
             f"workers={config.workers} would be slower on SQLite, which lets one process write at a time: leave it at 1, "

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from rowq.errors import Forbidden, ServerUnavailable
+from rowq.errors import Forbidden, OutcomeUnknown
 from rowq.model.queue import split_name
 from rowq.server import answering
 from rowq.server.asked import Asked
@@ -74,7 +74,9 @@ class _Method:
         with self._service.patience() as stop:
             found = await first_of(work, receive, stop)
         if found is None:
-            raise ServerUnavailable("the server is stopping: what was done until now stays done, ask for the rest again")
+            raise OutcomeUnknown(
+                "the server stopped in the middle of this: what was done until then stays done; look, and ask for the rest"
+            )
         return found
 
     def _admit(self, scope: Scope, path: dict[str, str]) -> Identity:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rowq.arguments import note
-from rowq.errors import RowqError
+from rowq.errors import RowqError, Unauthorized
 from rowq.model.draft import to_kv_key
 from rowq.model.message import KvKey
 from rowq.model.queue import DeliveryMode, split_name
@@ -32,6 +32,7 @@ from rowq.wire import of_entry
 PING_EVERY = 15.0
 LOOK_EVERY = 1.0
 MOST_AT_ONCE = 100
+PIECE_BYTES = 64 << 10
 PING = b"event: ping\ndata: {}\n\n"
 _START = {
     "type": "http.response.start",
@@ -69,6 +70,7 @@ async def stream_deliveries(asked: Asked[DeliveriesQuery, None], receive: AsgiRe
                     break
                 wait = service.ask(service.engine.verbs.wait_for(new_call, query.ping_ms / 1000), asked.identity.actor)
                 call = await first_of(wait, receive, stop)
+                _check_still_known(asked, call)
                 if call is not None and call.result and service.tracing is not None:
                     with service.tracing.receiving(asked.headers, asked.queue) as received:
                         received.hand_out(call.result)
@@ -81,6 +83,14 @@ async def stream_deliveries(asked: Asked[DeliveriesQuery, None], receive: AsgiRe
         await _tell(send, error)
     finally:
         stream.close()
+
+
+def _check_still_known(asked: Asked[DeliveriesQuery, None], call: Receive | None) -> None:
+    """A stream may outlive the key that opened it."""
+    if not asked.service.gate.holds(asked.identity):
+        if call is not None:
+            asked.service.engine.give_back(call)
+        raise Unauthorized("the key that opened this stream was revoked")
 
 
 async def _make_room(
@@ -101,18 +111,22 @@ async def _make_room(
 
 
 async def _write_deliveries(service: Service, stream: InFlight, call: Receive, receive: AsgiReceive, send: answering.Send) -> None:
-    if not call.result:
-        await _write(send, PING)
-        return
-    if is_gone(receive):
-        service.engine.give_back(call)
-        raise ClientGone
-    pieces = []
-    for row in call.result:
-        stream.hold(row[0], row[3], row[4])
-        body = answering.delivery(row)
-        pieces.append(b"event: delivery\nid: %s\ndata: %s\n\n" % (body.id.encode(), one_line(answering.encode(body))))
-    await _write(send, b"".join(pieces))
+    """In pieces, since a client that reads slowly may leave in the middle: what it was not sent is released."""
+    rows = call.result or []
+    while True:
+        if rows and is_gone(receive):
+            call.result = rows
+            service.engine.give_back(call)
+            raise ClientGone
+        piece = b""
+        while rows and len(piece) < PIECE_BYTES:
+            row, *rows = rows
+            stream.hold(row[0], row[3], row[4])
+            body = answering.delivery(row)
+            piece += b"event: delivery\nid: %s\ndata: %s\n\n" % (body.id.encode(), one_line(answering.encode(body)))
+        await _write(send, piece or PING)
+        if not rows:
+            return
 
 
 class RemovedKey(Struct):
@@ -184,8 +198,10 @@ def one_line(data: bytes) -> bytes:
 
 async def _within(wait: Awaitable[object], seconds: float) -> None:
     task = asyncio.ensure_future(wait)
-    await asyncio.wait((task,), timeout=seconds)
-    task.cancel()
+    try:
+        await asyncio.wait((task,), timeout=seconds)
+    finally:
+        task.cancel()
 
 
 async def _write(send: answering.Send, data: bytes) -> None:

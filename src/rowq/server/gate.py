@@ -34,6 +34,10 @@ Scope = Mapping[str, Any]
 _RIGHTS: tuple[Right, ...] = get_args(Right)
 
 
+_OTHER_SITES = (b"cross-site", b"same-site")
+"""What a browser says of a request by another site's page, also where it sends no Origin: a GET, such as an image's, can lease too."""
+
+
 class Identity:
     """Who asks. Made once for each key, and shared by all its requests."""
 
@@ -124,12 +128,21 @@ class Gate:
             _check_own_page(scope)
         return identity
 
+    def holds(self, identity: Identity) -> bool:
+        """Whether somebody who was let in would still be: for requests that last."""
+        if identity.name is None:
+            return self._is_open
+        return self._by_digest.get(identity.digest) is identity
+
     def issue_token(self, identity: Identity) -> tuple[str, int]:
         """A token that opens what the key opens, for GET and for a minute, and until when."""
         return self._tokens.issue(identity.name or "", identity.digest)
 
     def learn(self, stored: list[KnownKey]) -> None:
-        """The keys that hold from now on; one of the configuration beats one of the same name in the database."""
+        """The keys that hold from now on; one of the configuration beats one of the same name in the database.
+
+        The same secret in both is a client's key that got into the server's environment: it opens what the database says, no more.
+        """
         by_name: dict[str, Identity] = {}
         for key, digest in (*self._own, *stored):
             if key.name not in by_name:
@@ -138,7 +151,11 @@ class Gate:
                 self._hidden.add(key.name)
                 _log.warning("the key %r of the database is not used: the configuration has one of that name", key.name)
         self._by_name = by_name
-        self._by_digest = {identity.digest: identity for identity in reversed(by_name.values())}
+        self._by_digest = {identity.digest: identity for identity in by_name.values()}
+        for key, digest in self._own:
+            if (other := self._by_digest[digest].name) != key.name and key.name not in self._hidden:
+                self._hidden.add(key.name)
+                _log.warning("the key %r of the configuration has the secret of %r in the database, whose rights hold", key.name, other)
         if by_name:
             self._is_open = False
 
@@ -207,7 +224,7 @@ def _admit_local(scope: Scope) -> Identity:
             has_host = True
             if not is_local_host(value):
                 raise Forbidden("without keys this server answers to localhost only: ask for it by that name, or give it a key")
-        elif name == b"origin" and not is_local_origin(value):
+        elif (name == b"origin" and not is_local_origin(value)) or (name == b"sec-fetch-site" and value in _OTHER_SITES):
             raise Forbidden("without keys this server answers no page of another site: give it a key")
     if not has_host:
         raise Forbidden("without keys this server answers to localhost only, and this request names no host")
@@ -216,13 +233,13 @@ def _admit_local(scope: Scope) -> Identity:
 
 def _check_own_page(scope: Scope) -> None:
     """A browser adds Basic by itself, also to what another site's page asks for; other credentials are added on purpose only."""
-    if scope["method"] in ("GET", "HEAD"):
-        return
-    host = origin = None
+    host = origin = site = None
     for name, value in scope["headers"]:
         if name == b"host":
             host = value
         elif name == b"origin":
             origin = value
-    if origin is not None and origin.partition(b"://")[2] != host:
+        elif name == b"sec-fetch-site":
+            site = value
+    if site in _OTHER_SITES or (origin is not None and origin.partition(b"://")[2] != host):
         raise Forbidden("a page of another site asks here in your name; programs send a key as X-API-Key, or as Authorization: Bearer")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rowq.arguments import note, to_receipt_or_none
-from rowq.errors import InvalidArgument
+from rowq.errors import InvalidArgument, Unauthorized
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.queue import check_own_name, split_name
 from rowq.server import answering
@@ -83,10 +83,10 @@ class Hot:
 
         tracing = service.tracing
         if tracing is None:
-            call = await self._take(new_call, body.wait_ms, receive)
+            call = await self._take(new_call, body.wait_ms, receive, identity)
         else:
             with tracing.receiving(scope["headers"], queue) as received:
-                call = await self._take(new_call, body.wait_ms, receive)
+                call = await self._take(new_call, body.wait_ms, receive, identity)
                 received.hand_out(call.result or ())
         if call.result and (is_gone(receive) if shortcut is None else shortcut.is_gone):
             service.engine.give_back(call)
@@ -98,7 +98,7 @@ class Hot:
     async def _read(self, receive: AsgiReceive) -> bytes:
         return await read_body(receive, self._max_body_bytes, self._service.stopwatch)
 
-    async def _take(self, new_call: Callable[[], Receive], wait_ms: int, receive: AsgiReceive) -> Receive:
+    async def _take(self, new_call: Callable[[], Receive], wait_ms: int, receive: AsgiReceive, identity: Identity) -> Receive:
         """Once at once; and then, if there was nothing, for as long as the client waits."""
         service, call = self._service, new_call()
         await self._perform(call)
@@ -106,7 +106,11 @@ class Hot:
             return call
         with service.patience() as stop:
             wait = service.ask(service.engine.verbs.wait_for(new_call, wait_ms / 1000), call.actor)
-            return await first_of(wait, receive, stop) or call
+            call = await first_of(wait, receive, stop) or call
+        if not service.gate.holds(identity):
+            service.engine.give_back(call)
+            raise Unauthorized("the key was revoked while you waited")
+        return call
 
     async def settle(self, settling: Settling, identity: Identity, scope: Scope, receive: AsgiReceive, send: answering.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)

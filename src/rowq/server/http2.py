@@ -1,4 +1,4 @@
-"""HTTP/2 without TLS, for clients that know beforehand that the server speaks it: one connection with its streams, on top of h2."""
+"""HTTP/2, agreed upon in the TLS handshake or known to the client beforehand: one connection with its streams, on top of h2."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from rowq.server.gate import Gate, Identity
+from rowq.server.shortcut import EXTENSION
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -101,6 +102,7 @@ class AccessLog:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
+        scope.pop(EXTENSION, None)  # it would answer past us
         status, size = CLIENT_GONE, 0
 
         async def count(message: Message) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 _LONGEST = 300
+_AUTHORITY = re.compile(rb"[A-Za-z0-9.:\[\]-]+")
 
 
 def is_loopback(host: str) -> bool:
@@ -21,7 +23,7 @@ def is_loopback(host: str) -> bool:
 
 def is_local_host(header: bytes) -> bool:
     """The value of a Host header: `localhost:8080`, `127.0.0.1`, `[::1]:8080`."""
-    return len(header) <= _LONGEST and _is_local(b"//" + header)
+    return len(header) <= _LONGEST and _AUTHORITY.fullmatch(header) is not None and _is_local(b"//" + header)
 
 
 def is_local_origin(header: bytes) -> bool:

@@ -98,8 +98,7 @@ def _needs(route: Route) -> str:
             scope = f"the scope {_SCOPES[right]} or `admin`"
     if "{queue}" in route.path:
         return f"Needs a key with {scope} that is for this queue."
-    everywhere = route.of_the_whole or route.right in ("admin", "metrics")
-    return f"Needs a key with {scope}{', for all queues' if everywhere else ''}."
+    return f"Needs a key with {scope}{', for all queues' if route.of_the_whole else ''}."
 
 
 def _path_parameters(route: Route) -> list[Json]:

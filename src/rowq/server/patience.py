@@ -42,10 +42,6 @@ class Stopwatch:
             self._since.pop(task, None)
             self._late.discard(task)
 
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(min(1.0, self._seconds), self._look) if self._since else None

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 import httptools
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from rowq.errors import InvalidArgument
+from rowq.server.bounded import BoundedProtocol
 from rowq.server.shortcut import EXTENSION, Shortcut
 from rowq.wire import Problem
 
@@ -31,10 +32,7 @@ _UPGRADE_FIELDS = (b"upgrade", b"connection", b"http2-settings")
 
 
 def make_protocol(*, http2: bool, max_header_bytes: int, header_timeout: float, max_connections: int) -> type[asyncio.Protocol]:
-    """The class that uvicorn takes as `http=`.
-
-    >>> uvicorn.Config(app, http=make_protocol(http2=True, max_header_bytes=32_768, header_timeout=10, max_connections=1000))
-    """
+    """The class that uvicorn takes as `http=`."""
     limits: dict[str, Any] = {"max_header_bytes": max_header_bytes, "header_timeout": header_timeout, "max_connections": max_connections}
     if not http2:
         return type("Http1", (LimitedProtocol,), limits)
@@ -65,7 +63,7 @@ def _close(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> Non
         loop.call_later(_PATIENCE, transport.abort)
 
 
-class LimitedProtocol(HttpToolsProtocol):
+class LimitedProtocol(BoundedProtocol):
     """HTTP/1.1 with limits. An offer to upgrade (WebSocket, h2c) is not taken up: the request is served as it stands."""
 
     max_header_bytes: ClassVar[int]
@@ -162,6 +160,8 @@ class LimitedProtocol(HttpToolsProtocol):
             if len(self.pipeline) == 1:
                 self._ahead.clear()
             self._ahead.append(previous)
+            if self.is_piled_up and not self._parting:
+                self._refuse(429, "too_many_requests", "Too many requests wait on this connection: read their answers first.")
         # uvicorn would add the trailers of a chunked body to headers that the application may have judged already.
         self.headers = []
 

@@ -76,7 +76,10 @@ def read_query(query: bytes, kind: type[T], lists: frozenset[str] = frozenset())
             else:
                 fields[name] = value
         fields.pop("token", None)  # the gate's
-        return msgspec.convert(fields, kind, strict=False)
+        found = msgspec.convert(fields, kind, strict=False)
+        if emptied := [name for name in fields if getattr(found, name) is None]:
+            raise InvalidArgument(f"the query says {fields[emptied[0]]!r} for {emptied[0]}: leave out what you do not want to say")
+        return found
     except (msgspec.ValidationError, ValueError) as error:
         raise InvalidArgument(f"the query cannot be read: {_sentence(error)}") from None
 

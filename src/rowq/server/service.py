@@ -68,6 +68,5 @@ class Service:
     def stop(self) -> None:
         """Ends all waiting: long polls are answered with what there is, event streams end."""
         self.is_stopping = True
-        self.stopwatch.stop()
         for stop in list(self._patient):
             stop.set()

@@ -33,6 +33,8 @@ PARAMETERS = {
     "key": "Only messages with this key.",
     "group": "Only messages of this group.",
     "text": "Only messages whose payload contains this text.",
+    "sent_after": "Only messages sent at this time or later.",
+    "sent_before": "Only messages sent before this time.",
     "prefix": "Keys that begin so: a JSON list of parts, or one part as plain text. Without it: all.",
     "in_flight": "How many deliveries of this stream may be unsettled at a time.",
     "ping_ms": "How often a `ping` comes while there is nothing else.",
@@ -198,12 +200,16 @@ REFUSALS = {
     409: ("Conflict", "The id is taken, or the Idempotency-Key was used for other messages.", ("id_taken", "request_conflict")),
     413: ("TooLarge", "The body, or a payload in it, is too large.", ("body_too_large", "payload_too_large")),
     422: ("PayloadRejected", "A payload does not match the queue's schema.", ("payload_rejected",)),
-    429: ("TooMany", "The queue is full, or too many wrong keys came from this address.", ("queue_full", "too_many_failures")),
+    429: (
+        "TooMany",
+        "The queue is full, or too many wrong keys came from this address.",
+        ("queue_full", "too_many_failures", "too_many_requests"),
+    ),
     500: ("Unknown", "It is not known whether it was written, or the server failed.", ("outcome_unknown", "internal")),
     503: (
         "Unavailable",
         "The database does not answer, or the server is stopping: try again.",
-        ("store_busy", "store_unavailable", "server_unavailable"),
+        ("store_busy", "store_unavailable", "server_unavailable", "broker_closed"),
     ),
 }
 """By status: a name, what happened, and the codes that come with it; the first is the usual one."""

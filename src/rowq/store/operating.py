@@ -42,6 +42,7 @@ def delete_queue(work: Work, queue: str) -> bool:
         raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
     work.session.run("delete_bucket", queue=queue)
     work.session.run("delete_own_ids_of_queue", queue=queue)
+    work.session.run("delete_requests_of_queue", first=f"{queue}/", last=f"{queue}0")
     work.policies.changed(work.session)
     work.forget_policy(queue)
     work.audit(queue, None, "queue_deleted")

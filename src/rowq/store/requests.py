@@ -79,12 +79,13 @@ def retire(work: Work, limit: int) -> int:
 
 
 def _id(call: Send) -> str:
-    return f"{call.queue}/{call.request}"
+    """Of one caller: another one's requests are none of its business."""
+    return f"{call.queue}/{call.actor or ''}/{call.request}"
 
 
 def _fingerprint(call: Send) -> bytes:
     """Of the messages without their headers: a trace of requests gives every try a new one."""
-    said = [(message.format, message.payload, message.message_key, message.group_key, message.own_id) for message in call.messages]
+    said = [msgspec.structs.replace(message, headers=None) for message in call.messages]
     return hashlib.blake2b(msgspec.msgpack.encode(said), digest_size=16).digest()
 
 

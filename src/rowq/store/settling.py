@@ -7,7 +7,7 @@ from rowq.model.draft import MODE_MARKS
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.message import Outcome
 from rowq.store import groups
-from rowq.store.calls import Settle
+from rowq.store.calls import Receive, Settle
 from rowq.store.dialect import Row
 from rowq.store.held import Held, hold_leased
 from rowq.store.moving import move, policy_of_lease
@@ -29,6 +29,12 @@ def settle(work: Work, calls: list[Settle]) -> None:
     work.flush()
     if missing:
         _tell_stale_from_gone(work, calls, missing)
+
+
+def release(work: Work, call: Receive) -> None:
+    """What was leased to somebody who has gone away without it: back at once, but not where that could deliver a message twice."""
+    if (call.delivery or work.policy(call.queue).delivery) != "at_most_once":
+        settle(work, [Settle([(row[0], row[3]) for row in call.result or ()], Nack(counts=False, delay=0))])
 
 
 def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int]) -> None:

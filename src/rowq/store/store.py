@@ -71,11 +71,6 @@ class Store:
         """They are read again by the next transaction."""
         self._policies.distrust()
 
-    def is_at_most_once(self, call: Receive) -> bool:
-        """As far as is remembered: for callers outside of any transaction."""
-        policy = self._policies.peek(call.queue)
-        return (call.delivery or (policy.delivery if policy else None)) == "at_most_once"
-
     def _perform_together(self, batch: _Batch, *, durable: bool) -> None:
         meter = self.meter
         started = 0.0 if meter is None else time.perf_counter()

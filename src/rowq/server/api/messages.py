@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
 from itertools import islice
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from starlette.responses import StreamingResponse
 
-from rowq.errors import MessageNotFound
 from rowq.model.message import Message
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName, Storable
 from rowq.server.asked import Asked
+from rowq.store.finding import not_found
 from rowq.wire import Events, MessageLook, Messages, of_message
+
+Moment = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 _PIECE = 200
 
@@ -25,6 +27,8 @@ class DeadQuery(Struct, forbid_unknown_fields=True):
     key: Storable | None = None
     group: Storable | None = None
     text: Storable | None = None
+    sent_after: Moment | None = None
+    sent_before: Moment | None = None
     after: Storable | None = None
     limit: Limit = 100
 
@@ -57,11 +61,11 @@ async def delete_message(asked: Asked[None, None]) -> None:
 
 async def audit(asked: Asked[None, None]) -> Events:
     """A message that is gone may still have its story told."""
-    if not asked.identity.sees_all:
-        with suppress(MessageNotFound):
-            await _reached(asked)
     found = await asked.service.look(asked.service.engine.insights.audit, asked.path["id"])
-    return Events([event for event in found if asked.identity.reaches(event.queue)])
+    reached = [event for event in found if asked.identity.reaches(event.queue)]
+    if not reached and not asked.identity.sees_all:
+        raise not_found(asked.path["id"])
+    return Events(reached)
 
 
 async def walk(asked: Asked[WalkQuery, None]) -> StreamingResponse:
@@ -100,5 +104,5 @@ async def _reached(asked: Asked[None, None]) -> Message:
     id = asked.path["id"]
     message = await asked.service.look(asked.service.engine.insights.get, id)
     if not asked.identity.reaches(message.queue):
-        raise MessageNotFound(f"there is no message {id!r}")
+        raise not_found(id)
     return message

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from rowq.insights import MAX_PAGE
 from rowq.model.message import Event, Stats
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName
@@ -66,8 +67,9 @@ async def purge(asked: Asked[PurgeQuery, None]) -> Count:
 
 
 async def list_actions(asked: Asked[ActionsQuery, None]) -> Events:
-    found = await asked.service.look(asked.service.engine.insights.actions, asked.query.queue, asked.query.limit)
-    return Events([event for event in found if _is_reached(asked, event)])
+    limit = asked.query.limit if asked.identity.sees_all else MAX_PAGE  # those of others are left out of what is read
+    found = await asked.service.look(asked.service.engine.insights.actions, asked.query.queue, limit)
+    return Events([event for event in found if _is_reached(asked, event)][: asked.query.limit])
 
 
 def _is_reached(asked: Asked[Any, Any], event: Event) -> bool:

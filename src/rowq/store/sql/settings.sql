@@ -42,3 +42,8 @@ WHERE queue = :queue;
 -- name: delete_own_ids_of_queue
 DELETE FROM rowq_own_ids
 WHERE queue = :queue;
+
+-- name: delete_requests_of_queue
+-- Their ids begin with the queue's name and a slash; 0 is the next character.
+DELETE FROM rowq_requests
+WHERE id >= :first AND id < :last;
