@@ -133,31 +133,34 @@ class Fusion:
         self._turn = threading.Lock()
         self._worker_turn = threading.Semaphore(0)
 
-    def _enter(self, pending: Pending) -> None:
+    def _check_room(self) -> None:
         self.check_open()  # again: it may have been closed since
         if self._waiting_bytes > MAX_WAITING_BYTES:
             raise StoreBusy(f"more than {MAX_WAITING_BYTES >> 20} MB of messages wait for the disk already: slow down and try again")
-        self._waiting.append(pending)
-        self._waiting_bytes += pending.call.size
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """What one turn of a loop has gathered goes to the worker."""
-        refused: list[Pending] = []
+        gathered = self._gathering.pop(loop)
         with self._mutex:
-            for pending in self._gathering.pop(loop, ()):
-                try:
-                    self._enter(pending)
-                except RowqError as error:
+            try:
+                self._check_room()
+            except RowqError as error:
+                for pending in gathered:
                     pending.call.error = error
-                    refused.append(pending)
-            self._start_worker()
-        self._resolve(refused)
+            else:
+                self._waiting.extend(gathered)
+                self._waiting_bytes += sum([pending.call.size for pending in gathered])
+                self._start_worker()
+                gathered = []
+        self._resolve(gathered)
         self._worker_turn.release()
 
     def _run_in_company(self, call: Call[Any]) -> None:
         pending = Pending(call, time.monotonic() + self._timeout, None)
         with self._mutex:
-            self._enter(pending)
+            self._check_room()
+            self._waiting.append(pending)
+            self._waiting_bytes += call.size
         try:
             while not pending.is_done:
                 if self._turn.locked():

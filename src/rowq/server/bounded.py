@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from rowq.server.shortcut import ShortcutProtocol
 
 MAX_PIPELINED = 100
 UNREAD_TIMEOUT = 60.0
 """Seconds for which a client may leave its answers unread before it is taken for gone."""
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(ShortcutProtocol):
     _unread: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:

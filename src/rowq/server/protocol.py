@@ -15,7 +15,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 
 from rowq.errors import InvalidArgument
 from rowq.server.bounded import BoundedProtocol
-from rowq.server.shortcut import EXTENSION, Shortcut
 from rowq.wire import Problem
 
 __all__ = ["LINGER", "PREFACE", "EitherProtocol", "LimitedProtocol", "hang_up", "make_protocol"]
@@ -71,7 +70,7 @@ class LimitedProtocol(BoundedProtocol):
     max_connections: ClassVar[int]
 
     # Slots, since uvicorn's own attributes are already as many as an instance finds quickly.
-    __slots__ = ("_ahead", "_barren", "_deadline", "_fields", "_fields_made_of", "_parting", "_read", "_split")
+    __slots__ = ("_ahead", "_barren", "_deadline", "_parting", "_read", "_split")
 
     _hung_up = False
 
@@ -81,7 +80,6 @@ class LimitedProtocol(BoundedProtocol):
         self._ahead: list[RequestResponseCycle] = []  # requests that others were queued behind
         self._barren = 0  # bytes in reads that brought neither complete headers nor a piece of a body: headers, trailers, frames of chunks
         self._deadline: asyncio.TimerHandle | None = None
-        self._fields_made_of: list[tuple[bytes, bytes]] | None = None
         self._parting = False  # whatever else comes is ignored
         self._read = 0  # bytes in this read
         self._split = False  # the headers of this request come in more than one read
@@ -97,7 +95,7 @@ class LimitedProtocol(BoundedProtocol):
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         self._stop_clock()
-        # uvicorn tells the newest request only; one that is being answered while others wait behind it would go on for ever.
+        # uvicorn tells the newest request only; those before it would go on for ever.
         for cycle in self._ahead:
             if not cycle.response_complete:
                 cycle.disconnected = True
@@ -154,8 +152,6 @@ class LimitedProtocol(BoundedProtocol):
             self._stop_clock()
         previous = self.cycle
         super().on_headers_complete()
-        if self.cycle is not previous:
-            self.scope[EXTENSION] = Shortcut(self.cycle, self._default_fields)  # type: ignore[literal-required]
         if self.pipeline:
             if len(self.pipeline) == 1:
                 self._ahead.clear()
@@ -164,14 +160,6 @@ class LimitedProtocol(BoundedProtocol):
                 self._refuse(429, "too_many_requests", "Too many requests wait on this connection: read their answers first.")
         # uvicorn would add the trailers of a chunked body to headers that the application may have judged already.
         self.headers = []
-
-    def _default_fields(self) -> bytes:
-        """The headers of every answer, put together once a second, when uvicorn makes a new date."""
-        fields = self.server_state.default_headers
-        if fields is not self._fields_made_of:
-            self._fields_made_of = fields
-            self._fields = b"".join(b"%b: %b\r\n" % field for field in fields)
-        return self._fields
 
     def _should_upgrade(self) -> bool:
         # The parser stops at an upgrade and skips the body. True keeps uvicorn from starting the request; see _serve_as_it_stands.

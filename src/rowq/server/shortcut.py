@@ -6,11 +6,12 @@ has its whole answer at hand can do without. Where there is no such connection (
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 EXTENSION = "rowq.shortcut"
 _FIXED = b"content-type: application/json\r\ncache-control: no-store\r\ncontent-length: %d\r\n\r\n%b"
@@ -18,17 +19,18 @@ _STARTS: dict[int, bytes] = {status: STATUS_LINE[status] for status in HTTPStatu
 
 
 class Shortcut:
-    """One request on a connection."""
+    """The request that a connection is at. One for all its requests: if each had its own, the two would hold each other, and Python
+    would have to search for them instead of letting go of them at once."""
 
-    __slots__ = ("_cycle", "_default_headers")
+    __slots__ = ("_default_headers", "cycle")
 
-    def __init__(self, cycle: RequestResponseCycle, default_headers: Callable[[], bytes]) -> None:
-        self._cycle = cycle
+    def __init__(self, default_headers: Callable[[], bytes]) -> None:
+        self.cycle: RequestResponseCycle
         self._default_headers = default_headers
 
     def body(self, limit: int) -> bytes | None:
         """The whole body, if it is there already and not too large."""
-        cycle = self._cycle
+        cycle = self.cycle
         if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue or len(cycle.body) > limit:
             return None
         body = bytes(cycle.body)
@@ -38,11 +40,11 @@ class Shortcut:
 
     @property
     def is_gone(self) -> bool:
-        return self._cycle.disconnected
+        return self.cycle.disconnected
 
     def answer(self, status: int, body: bytes) -> bool:
         """False when it has to go the long way: the client reads too slowly, or the connection ends with this answer."""
-        cycle = self._cycle
+        cycle = self.cycle
         if cycle.disconnected:
             return True
         if cycle.flow.write_paused or not cycle.keep_alive or cycle.response_started:
@@ -57,3 +59,27 @@ class Shortcut:
 def shortcut_of(scope: Any) -> Shortcut | None:
     found: Shortcut | None = scope.get(EXTENSION)
     return found
+
+
+class ShortcutProtocol(HttpToolsProtocol):
+    """A connection that offers the shortcut to its requests."""
+
+    __slots__ = ("_fields", "_fields_made_of", "_shortcut")
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        self._fields_made_of: list[tuple[bytes, bytes]] | None = None
+        self._shortcut = Shortcut(self._default_fields)
+        super().connection_made(transport)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._shortcut.cycle = cycle
+        cycle.scope[EXTENSION] = self._shortcut  # type: ignore[literal-required]
+        super()._start_asgi_task(cycle, app)
+
+    def _default_fields(self) -> bytes:
+        """The headers of every answer, put together once a second, when uvicorn makes a new date."""
+        fields = self.server_state.default_headers
+        if fields is not self._fields_made_of:
+            self._fields_made_of = fields
+            self._fields = b"".join(b"%b: %b\r\n" % field for field in fields)
+        return self._fields

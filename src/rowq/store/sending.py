@@ -59,10 +59,9 @@ def _write(work: Work, admitted: list[Send]) -> None:
 def _insert_plain(work: Work, call: Send, first: int, policy: Policy) -> list[str]:
     """Messages that are ready at once and have nothing hanging on them, in bulk: the hot path."""
     now, queue, changes, count = work.now, call.queue, work.changes, len(call.messages)
-    seqs = range(first, first + count)
     changes["insert_plain_message"].extend(
         # As a bytearray, which the driver of SQLite takes as it is; bytes it would ask for an adapter first, at twice the price.
-        [(seq, now, queue, m.format, bytearray(m.payload), m.priority) for seq, m in zip(seqs, call.messages, strict=True)]
+        [(seq, now, queue, m.format, bytearray(m.payload), m.priority) for seq, m in enumerate(call.messages, first)]
     )
     _add_run(changes["make_ready"], first, first + count - 1)
     if work.tally is not None:
