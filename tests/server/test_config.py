@@ -197,6 +197,8 @@ class TestMistakes:
             ("ROWQ_PROT", "1", "did you mean ROWQ_PORT?"),
             ("ROWQ_MAX_BODY", "1", "did you mean ROWQ_MAX_BODY_BYTES?"),
             ("ROWQ_APIKEY", "x", "did you mean ROWQ_API_KEY?"),
+            ("ROWQ_FROBNICATE", "x", "unknown ROWQ_FROBNICATE"),
+            ("ROWQ_SECRET", "x", "unknown ROWQ_SECRET"),
             ("ROWQ_PORT", "abc", "ROWQ_PORT is not possible"),
             ("ROWQ_HTTP2", "maybe", "ROWQ_HTTP2 is not possible"),
             ("ROWQ_DEFAULTS", "[1]", "JSON object"),

@@ -78,7 +78,7 @@ def run(server: Server, line: str) -> Answer | Stream:
             case "-X":
                 method = next(words)
             case "-H":
-                name, value = next(words).replace("$ROWQ_KEY", ADMIN).split(": ")
+                name, value = next(words).replace("$ROWQ_API_KEY", ADMIN).split(": ")
                 headers[name.lower()] = value
             case "-d":
                 body = next(words).encode()
@@ -194,7 +194,7 @@ def test_an_example_works_as_it_stands(route: Route, server: Server) -> None:
 
 def test_the_first_steps_lead_through_a_message_s_life(server: Server) -> None:
     exports, send, receive, ack = PAGE.commands["first-steps"]
-    assert exports.split() == ["export", "ROWQ=http://localhost:8080", "export", "ROWQ_KEY=rowq_…"]
+    assert exports.split() == ["export", "ROWQ=http://localhost:8080", "export", "ROWQ_API_KEY=rowq_…"]
     sent, received = answered(run(server, send)), answered(run(server, receive))
     assert received["deliveries"][0]["id"] == sent["id"]
     settled = answered(run(server, ack.replace("RECEIPT", received["deliveries"][0]["receipt"])))

@@ -74,7 +74,9 @@ def _root(
     context: typer.Context,
     url: Annotated[
         str | None,
-        typer.Option("--url", envvar="ROWQ_URL", metavar="URL", help=f"The database. Default: {DEFAULT_URL}", rich_help_panel=SHARED_PANEL),
+        typer.Option(
+            "--url", envvar="ROWQ_URL", metavar="URL", help=f"The database or server. Default: {DEFAULT_URL}", rich_help_panel=SHARED_PANEL
+        ),
     ] = None,
     json: Json = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-ROWQ, KEY = "ROWQ", "ROWQ_KEY"
+ROWQ, KEY = "ROWQ", "ROWQ_API_KEY"
 """The variables of the shell in which a reader keeps the server's address and a key."""
 
 

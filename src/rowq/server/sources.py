@@ -69,9 +69,9 @@ def read_environment(environment: Mapping[str, str], scalars: tuple[str, ...]) -
         elif name == "DEFAULTS":
             given.defaults = (variable, _json(variable, text, dict))
         elif name not in _OTHER_VARIABLES:
-            likely = difflib.get_close_matches(name, (*known, *_OTHER_VARIABLES), 1)
-            if likely:
-                raise InvalidArgument(f"the environment has an unknown {variable}: did you mean {_PREFIX}{likely[0]}?")
+            raise InvalidArgument(
+                f"the environment has an unknown {variable}{nearest(variable, [_PREFIX + each for each in (*known, *_OTHER_VARIABLES)])}"
+            )
     return given
 
 
