@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeVar
 
 from rowq.fusion import Fusion
@@ -68,6 +68,38 @@ class Read:
         self.function = function
 
 
+def take_each(steps: Steps[T], take: Callable[[Any], Any]) -> T:
+    """Takes one step after another, and gives what they come to."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                answer = take(step)
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+async def take_each_async(steps: Steps[T], take: Callable[[Any], Awaitable[Any]]) -> T:
+    """The same for an event loop."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                answer = await take(step)
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
 class Driver:
     """Takes steps, in a thread or in an event loop."""
 
@@ -80,36 +112,14 @@ class Driver:
     def drive(self, steps: Steps[T] | Ask[Any, T]) -> T:
         if isinstance(steps, Ask):
             return steps.shape(self._fusion.run(steps.call))
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = self._take(step)
-                except BaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+        return take_each(steps, self._take)
 
     async def drive_async(self, steps: Steps[T] | Ask[Any, T], actor: str | None = None) -> T:
         """`actor`: on whose behalf, for the audit."""
         if isinstance(steps, Ask):
             steps.call.actor = actor
             return steps.shape(await self._fusion.run_async(steps.call))
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = await self._take_async(step, actor)
-                except BaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+        return await take_each_async(steps, lambda step: self._take_async(step, actor))
 
     def _take(self, step: Any) -> Any:
         if isinstance(step, Call):

@@ -121,7 +121,8 @@ def test_what_the_server_decides_is_refused(option: Any) -> None:
 
 
 def test_what_only_databases_need_is_ignored() -> None:
-    rowq.connect("http://localhost", upkeep=False, migrate=False, clock=None, actor=None, defaults=None).close()
+    with rowq.connect("http://localhost", upkeep=False, migrate=False, clock=None, actor=None, defaults=None) as broker:
+        assert isinstance(broker, rowq.RemoteBroker)
 
 
 def test_an_unknown_option_is_a_mistake() -> None:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import uvloop
 
 from rowq.meter import Meter
-from rowq.model.access import ApiKey, Scope, digest_of
-from rowq.server.gate import Gate, KnownKey
+from rowq.model.access import ApiKey, KnownKey, Scope, digest_of
+from rowq.server.gate import Gate
 from rowq.server.metrics import Metrics
 from rowq.server.service import Limits
 from tests.support.blocking import LoopThread

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rowq import Forbidden, ManualClock, TooManyFailures, Unauthorized
-from rowq.model.access import ApiKey, Right, Scope, digest_of
-from rowq.server.gate import ANYBODY, Gate, KnownKey
+from rowq.model.access import ApiKey, KnownKey, Right, Scope, digest_of
+from rowq.server.gate import ANYBODY, Gate
 from rowq.server.lockout import FAILURES, LOCKED_FOR, MOST_ADDRESSES, Lockout
 from tests.support.patience import eventually_async
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from rowq.errors import QueueFull
 from rowq.model.draft import MAX_HEADER_BYTES, Prepared
 from rowq.server.tracing import Tracing, open_tracing
 from rowq.store.dialect import Row
+from tests.server.support import ask, serving
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -190,3 +192,25 @@ def test_without_the_package_there_is_a_warning_and_no_tracing(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     assert open_tracing(True) is None
     assert "rowq[otel]" in caplog.text
+
+
+def test_the_routes_carry_a_trace_from_sender_to_receiver(tmp_path: Path, tracing: Tracing, exporter: InMemorySpanExporter) -> None:
+    with serving(tmp_path) as server:
+        server.service.tracing = tracing
+        parent = {"traceparent": PARENT}
+        assert ask(server, "POST", "/v1/queues/q/messages", {"payload": 1}, headers=parent).status == 201
+        (delivery,) = ask(server, "POST", "/v1/queues/q/deliveries", {}).json["deliveries"]
+        assert delivery["headers"]["traceparent"].split("-")[1] == TRACE
+        ask(server, "POST", "/v1/ack", {"receipts": [delivery["receipt"]]}, headers=parent)
+    sent, received, acked = exporter.get_finished_spans()
+    assert [span.name for span in (sent, received, acked)] == ["send q", "receive q", "ack"]
+    assert trace_of(sent) == trace_of(acked) == TRACE
+    assert [f"{link.context.trace_id:032x}" for link in received.links] == [TRACE]
+
+
+def test_a_retry_with_another_trace_is_the_same_request(tmp_path: Path, tracing: Tracing) -> None:
+    with serving(tmp_path) as server:
+        server.service.tracing = tracing
+        tries = [ask(server, "POST", "/v1/queues/q/messages", {"payload": 1}, headers={"idempotency-key": "k"}) for _ in range(2)]
+        assert tries[0].status == 201
+        assert tries[0].json == tries[1].json

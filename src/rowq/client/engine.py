@@ -15,7 +15,7 @@ from rowq.client.insights import RemoteInsights, RemoteUpkeep, examine
 from rowq.client.pool import Pool
 from rowq.client.retrying import Lost, Tries, unavailable
 from rowq.client.verbs import RemoteVerbs
-from rowq.steps import Sleep, Steps
+from rowq.steps import Sleep, Steps, take_each, take_each_async
 
 T = TypeVar("T")
 
@@ -46,34 +46,12 @@ class RemoteDriver:
     def drive(self, steps: Steps[T] | Exchange[T]) -> T:
         if isinstance(steps, Exchange):
             return self._ask(steps)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = self._closed.wait(step.seconds) if isinstance(step, Sleep) else self._ask(step)
-                except BaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+        return take_each(steps, lambda step: self._closed.wait(step.seconds) if isinstance(step, Sleep) else self._ask(step))
 
     async def drive_async(self, steps: Steps[T] | Exchange[T]) -> T:
         if isinstance(steps, Exchange):
             return await self._ask_async(steps)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer: Any = await (asyncio.sleep(step.seconds) if isinstance(step, Sleep) else self._ask_async(step))
-                except BaseException as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+        return await take_each_async(steps, lambda step: asyncio.sleep(step.seconds) if isinstance(step, Sleep) else self._ask_async(step))
 
     def stream(self, exchange: Exchange[None]) -> Iterator[bytes]:
         """The body of an answer, piece by piece; once it has begun it is not asked for again."""

@@ -45,6 +45,10 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
         return "*" in self.queues
 
 
+KnownKey = tuple[ApiKey, bytes]
+"""A key, and the digest of its secret."""
+
+
 def allows(key: ApiKey, right: Right) -> bool:
     """Whether the key has the right somewhere; `reaches` says where."""
     return not _ALLOWED_BY[right].isdisjoint(key.scopes)

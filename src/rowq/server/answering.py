@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,11 +11,9 @@ from msgspec import Raw
 
 from rowq.ids import message_id
 from rowq.model.message import Outcome
-from rowq.server.errors import Headers
+from rowq.server.asgi import Headers, Send
 from rowq.store.dialect import Row
 from rowq.wire import Deliveries, DeliveryBody, Result, Results
-
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 encode = msgspec.json.Encoder().encode
 NO_DELIVERIES = b'{"deliveries":[]}'

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import MutableMapping
 from http import HTTPStatus
-from typing import Any
 
 from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
-from rowq.server import answering
+from rowq.server import answering, asgi
 from rowq.server.endpoint import Endpoint
 from rowq.server.errors import HttpError, to_answer
 from rowq.server.hot import Hot
-from rowq.server.patience import ClientGone, Receive
+from rowq.server.patience import ClientGone
 from rowq.server.routes import ROUTES, Route
 from rowq.server.service import Service
 
 _log = logging.getLogger("rowq.server")
-
-Scope = MutableMapping[str, Any]
 
 
 class App:
@@ -30,7 +26,7 @@ class App:
         self._hot = Hot(service)
         self._rest = _router(service)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         if scope["type"] != "http":
             await _live(receive, send)
             return
@@ -49,10 +45,10 @@ class App:
         except Exception as error:
             await answering.answer(send, *_flat(error))
 
-    async def _route(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+    async def _route(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         has_begun = False
 
-        async def watched(message: MutableMapping[str, Any]) -> None:
+        async def watched(message: asgi.Message) -> None:
             nonlocal has_begun
             has_begun = True
             await send(message)
@@ -83,11 +79,11 @@ def _router(service: Service) -> Router:
     )
 
 
-async def _not_found(scope: Scope, *_: object) -> None:
+async def _not_found(scope: asgi.Scope, *_: object) -> None:
     raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {scope['path']!r}: see /docs for what there is")
 
 
-async def _live(receive: Receive, send: answering.Send) -> None:
+async def _live(receive: asgi.Receive, send: asgi.Send) -> None:
     """The engine is opened and closed by whoever runs the server; the protocol wants an answer all the same."""
     while True:
         message = await receive()

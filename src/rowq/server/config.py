@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rowq.errors import InvalidArgument
-from rowq.model.access import ALL_QUEUES, SCOPES, ApiKey, digest_of, to_key
+from rowq.model.access import ALL_QUEUES, SCOPES, KnownKey, digest_of, to_key
 from rowq.model.queue import Settings, change
 from rowq.server.loopback import is_loopback
 from rowq.server.sources import Given, nearest, read_environment, read_file
@@ -23,7 +23,6 @@ KEY_OF_ENVIRONMENT = "env"
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Bytes = Annotated[int, Meta(ge=1_024, le=1 << 30)]
-KnownKey = tuple[ApiKey, bytes]
 
 
 class Config(Struct, frozen=True, kw_only=True):

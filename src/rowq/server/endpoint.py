@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, MutableMapping
+from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Any
 
@@ -11,16 +11,14 @@ from starlette.responses import Response
 
 from rowq.errors import Forbidden, OutcomeUnknown
 from rowq.model.queue import split_name
-from rowq.server import answering
+from rowq.server import answering, asgi
 from rowq.server.asked import Asked
 from rowq.server.errors import HttpError
 from rowq.server.gate import ANYBODY, Identity
-from rowq.server.patience import Receive, first_of
+from rowq.server.patience import first_of
 from rowq.server.reading import decode, read_body, read_query
 from rowq.server.route import EVENTS, NoQuery, Route
 from rowq.server.service import Service
-
-Scope = MutableMapping[str, Any]
 
 
 class Endpoint:
@@ -31,7 +29,7 @@ class Endpoint:
             self._methods["HEAD"] = self._methods["GET"]
         self._allowed = ", ".join(sorted({*routes, *self._methods})).encode()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         method = self._methods.get(scope["method"])
         if method is None:
             sentence = f"{scope['method']} is not possible here; {self._allowed.decode()} is"
@@ -47,7 +45,7 @@ class _Method:
         self._lists = frozenset(field.name for field in msgspec.structs.fields(self._query) if "list" in str(field.type))
         self._decoder: msgspec.json.Decoder[Any] | None = None if route.body is None else msgspec.json.Decoder(route.body)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: answering.Send) -> None:
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         route, service = self._route, self._service
         path = scope.get("path_params", {})
         identity = self._admit(scope, path)
@@ -70,7 +68,7 @@ class _Method:
         else:
             await answering.answer(send, route.status, answering.encode(found))
 
-    async def _watched(self, work: Awaitable[Any], receive: Receive) -> Any:
+    async def _watched(self, work: Awaitable[Any], receive: asgi.Receive) -> Any:
         with self._service.patience() as stop:
             found = await first_of(work, receive, stop)
         if found is None:
@@ -79,7 +77,7 @@ class _Method:
             )
         return found
 
-    def _admit(self, scope: Scope, path: dict[str, str]) -> Identity:
+    def _admit(self, scope: asgi.Scope, path: dict[str, str]) -> Identity:
         right = self._route.right
         if right is None:
             return ANYBODY

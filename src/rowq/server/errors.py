@@ -9,6 +9,7 @@ import msgspec
 
 from rowq import errors
 from rowq.errors import RowqError
+from rowq.server.asgi import Headers
 from rowq.wire import Problem
 
 _log = logging.getLogger("rowq.server")
@@ -30,8 +31,6 @@ _STATUS: tuple[tuple[type[RowqError], HTTPStatus], ...] = (
     (errors.BrokerClosed, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.ServerUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )
-
-Headers = list[tuple[bytes, bytes]]
 
 
 class HttpError(Exception):

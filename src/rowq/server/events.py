@@ -19,11 +19,10 @@ from rowq.model.message import KvKey
 from rowq.model.queue import DeliveryMode, split_name
 from rowq.model.value import InFlight as Bound
 from rowq.model.value import KeyPart, Lease, Note, Storable
-from rowq.server import answering
+from rowq.server import answering, asgi
 from rowq.server.asked import Asked
 from rowq.server.errors import to_answer
 from rowq.server.patience import ClientGone, first_of, is_gone
-from rowq.server.patience import Receive as AsgiReceive
 from rowq.server.service import Service
 from rowq.server.streams import InFlight
 from rowq.store.calls import Receive
@@ -49,7 +48,7 @@ class DeliveriesQuery(Struct, forbid_unknown_fields=True):
     ping_ms: Annotated[int, Meta(ge=100, le=60_000)] = int(PING_EVERY * 1000)
 
 
-async def stream_deliveries(asked: Asked[DeliveriesQuery, None], receive: AsgiReceive, send: answering.Send) -> None:
+async def stream_deliveries(asked: Asked[DeliveriesQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
     service, query = asked.service, asked.query
     name, from_dead = split_name(asked.path["queue"])
     consumer = note(query.consumer, "consumer")
@@ -94,7 +93,7 @@ def _check_still_known(asked: Asked[DeliveriesQuery, None], call: Receive | None
 
 
 async def _make_room(
-    service: Service, stream: InFlight, receive: AsgiReceive, stop: asyncio.Event, send: answering.Send, ping_every: float
+    service: Service, stream: InFlight, receive: asgi.Receive, stop: asyncio.Event, send: asgi.Send, ping_every: float
 ) -> None:
     """Returns when fewer than `in_flight` deliveries are unacknowledged."""
     loop = asyncio.get_running_loop()
@@ -110,7 +109,7 @@ async def _make_room(
             pinged = loop.time()
 
 
-async def _write_deliveries(service: Service, stream: InFlight, call: Receive, receive: AsgiReceive, send: answering.Send) -> None:
+async def _write_deliveries(service: Service, stream: InFlight, call: Receive, receive: asgi.Receive, send: asgi.Send) -> None:
     """In pieces, since a client that reads slowly may leave in the middle: what it was not sent is released."""
     rows = call.result or []
     while True:
@@ -140,7 +139,7 @@ class WatchQuery(Struct, forbid_unknown_fields=True):
     ping_ms: Annotated[int, Meta(ge=100, le=60_000)] = int(PING_EVERY * 1000)
 
 
-async def stream_keys(asked: Asked[WatchQuery, None], receive: AsgiReceive, send: answering.Send) -> None:
+async def stream_keys(asked: Asked[WatchQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
     """`set` for each undelivered key under the prefix, now and as they come; `removed` when one is forgotten."""
     service, prefix = asked.service, to_key(asked.query.prefix)
     if prefix:
@@ -204,15 +203,15 @@ async def _within(wait: Awaitable[object], seconds: float) -> None:
         task.cancel()
 
 
-async def _write(send: answering.Send, data: bytes) -> None:
+async def _write(send: asgi.Send, data: bytes) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-async def _tell(send: answering.Send, error: RowqError) -> None:
+async def _tell(send: asgi.Send, error: RowqError) -> None:
     """The status has been sent long ago; so what went wrong is the last event."""
     await _write(send, b"event: problem\ndata: %s\n\n" % to_answer(error)[1])
     await _end(send)
 
 
-async def _end(send: answering.Send) -> None:
+async def _end(send: asgi.Send) -> None:
     await send({"type": "http.response.body", "body": b""})

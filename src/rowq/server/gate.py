@@ -20,7 +20,7 @@ from typing import Any, get_args
 
 from rowq.clock import SystemClock
 from rowq.errors import Forbidden, Unauthorized
-from rowq.model.access import ApiKey, Right, allows, reaches
+from rowq.model.access import ApiKey, KnownKey, Right, allows, reaches
 from rowq.server.lockout import Lockout
 from rowq.server.loopback import is_local_host, is_local_origin
 from rowq.server.token import Tokens, token_in
@@ -28,8 +28,6 @@ from rowq.server.token import Tokens, token_in
 _log = logging.getLogger("rowq.server.gate")
 
 REFRESH_EVERY = 1.0
-KnownKey = tuple[ApiKey, bytes]
-"""A key, and the digest of its secret."""
 Scope = Mapping[str, Any]
 _RIGHTS: tuple[Right, ...] = get_args(Right)
 

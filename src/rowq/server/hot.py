@@ -5,29 +5,26 @@ Requests that arrive together become one transaction: each is a call that waits 
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from rowq.arguments import note, to_receipt_or_none
 from rowq.errors import InvalidArgument, Unauthorized
+from rowq.model.draft import Prepared
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.queue import check_own_name, split_name
-from rowq.server import answering
+from rowq.server import answering, asgi
 from rowq.server.gate import Identity
 from rowq.server.patience import ClientGone, first_of, is_gone
-from rowq.server.patience import Receive as AsgiReceive
 from rowq.server.reading import decode, read_body, to_messages
 from rowq.server.service import Service
 from rowq.server.shortcut import shortcut_of
 from rowq.store.calls import Receive, Send, Settle
 from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody
 
-Headers = list[tuple[bytes, bytes]]
 Handler = Callable[..., Any]
-Scope = MutableMapping[str, Any]
-
 _send_body = msgspec.json.Decoder(SendBody)
 _receive_body = msgspec.json.Decoder(ReceiveBody)
 _DEFAULT_RECEIVE = ReceiveBody()
@@ -50,23 +47,22 @@ class Hot:
         settling = SETTLES.get(path)
         return None if settling is None else (self.settle, settling)
 
-    async def send(self, queue: str, identity: Identity, scope: Scope, receive: AsgiReceive, send: answering.Send) -> None:
+    async def send(self, queue: str, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         shortcut = shortcut_of(scope)
         identity.check("send", check_own_name(queue))
         data = None if shortcut is None else shortcut.body(self._max_body_bytes)
         body = decode(await self._read(receive) if data is None else data, _send_body)
-        call = Send(queue, to_messages(queue, body), _request_key(scope["headers"]))
-        call.actor = identity.actor
+        messages, request = to_messages(queue, body), _request_key(scope["headers"])
         if self._service.tracing is None:
-            ids = await self._perform(call) if call.messages else []
+            ids = await self._perform(_sending(queue, messages, request, identity)) if messages else []
         else:
-            with self._service.tracing.sending(scope["headers"], queue, call.messages):
-                ids = await self._perform(call) if call.messages else []
+            with self._service.tracing.sending(scope["headers"], queue, messages):
+                ids = await self._perform(_sending(queue, messages, request, identity)) if messages else []
         answer = b'{"id":"%s"}' % ids[0].encode() if body.messages is msgspec.UNSET else b'{"ids":%s}' % answering.encode(ids)
         if shortcut is None or not shortcut.answer(201, answer):
             await answering.answer(send, 201, answer)
 
-    async def receive(self, queue: str, identity: Identity, scope: Scope, receive: AsgiReceive, send: answering.Send) -> None:
+    async def receive(self, queue: str, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)
         name, from_dead = split_name(queue)
         identity.check("receive", name)
@@ -95,10 +91,10 @@ class Hot:
         if shortcut is None or not shortcut.answer(200, answer):
             await answering.answer(send, 200, answer)
 
-    async def _read(self, receive: AsgiReceive) -> bytes:
+    async def _read(self, receive: asgi.Receive) -> bytes:
         return await read_body(receive, self._max_body_bytes, self._service.stopwatch)
 
-    async def _take(self, new_call: Callable[[], Receive], wait_ms: int, receive: AsgiReceive, identity: Identity) -> Receive:
+    async def _take(self, new_call: Callable[[], Receive], wait_ms: int, receive: asgi.Receive, identity: Identity) -> Receive:
         """Once at once; and then, if there was nothing, for as long as the client waits."""
         service, call = self._service, new_call()
         await self._perform(call)
@@ -112,7 +108,7 @@ class Hot:
             raise Unauthorized("the key was revoked while you waited")
         return call
 
-    async def settle(self, settling: Settling, identity: Identity, scope: Scope, receive: AsgiReceive, send: answering.Send) -> None:
+    async def settle(self, settling: Settling, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)
         identity.check("receive")
         data = None if shortcut is None else shortcut.body(self._max_body_bytes)
@@ -142,6 +138,12 @@ class Settling(NamedTuple):
     verdict: Callable[[Any], Verdict | Extend]
 
 
+def _sending(queue: str, messages: list[Prepared], request: str | None, identity: Identity) -> Send:
+    call = Send(queue, messages, request)
+    call.actor = identity.actor
+    return call
+
+
 def _reason(body: NackBody | RejectBody | RescheduleBody) -> str | None:
     return note(body.reason, "reason")
 
@@ -158,7 +160,7 @@ SETTLES: dict[str, Settling] = {
 }
 
 
-def _request_key(headers: Headers) -> str | None:
+def _request_key(headers: asgi.Headers) -> str | None:
     for name, value in headers:
         if name == b"idempotency-key":
             if not 1 <= len(value) <= MAX_REQUEST_KEY or not value.isascii() or not value.decode().isprintable():

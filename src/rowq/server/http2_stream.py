@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -19,12 +19,12 @@ from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE
 from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
 from uvicorn.server import ServerState
 
+from rowq.server.asgi import Message, Receive, Send
 from rowq.wire import Problem
 
 __all__ = ["App", "Stream", "read_request"]
 
-Message = MutableMapping[str, Any]
-App = Callable[[Any, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
+App = Callable[[Any, Receive, Send], Awaitable[None]]
 
 LINGER = 1.0
 """Seconds for which a client may go on sending the body of a request that is answered already."""
@@ -39,7 +39,7 @@ def refusal(status: int, code: str, error: str) -> App:
     """An application that says no."""
     body = msgspec.json.encode(Problem(code=code, error=error))
 
-    async def refuse(_scope: Any, _receive: Any, send: Callable[[Message], Awaitable[None]]) -> None:
+    async def refuse(_scope: Any, _receive: Any, send: Send) -> None:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -6,19 +6,16 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
 
+from rowq.server.asgi import Message, Receive, Scope, Send
 from rowq.server.gate import Gate, Identity
 from rowq.server.shortcut import EXTENSION
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _access = logging.getLogger("rowq.access")

@@ -13,8 +13,9 @@ from rowq.errors import InvalidArgument
 from rowq.model.draft import Prepared, prepare
 from rowq.model.message import Draft
 from rowq.model.payload import check_encoded
+from rowq.server.asgi import Receive
 from rowq.server.errors import HttpError
-from rowq.server.patience import ClientGone, Receive, Stopwatch
+from rowq.server.patience import ClientGone, Stopwatch
 from rowq.wire import MessageBody, SendBody, from_base64, to_backoff
 
 T = TypeVar("T")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from rowq.engine import Engine
 from rowq.server.gate import Gate
+from rowq.server.metrics import Metrics
 from rowq.server.patience import Stopwatch
 from rowq.server.streams import Streams
 from rowq.server.tracing import Tracing
@@ -27,15 +28,9 @@ class Limits(msgspec.Struct, frozen=True):
     body_timeout: float = 30.0
 
 
-class Scrape(Protocol):
-    """Renders the metrics (metrics.py)."""
-
-    async def render(self) -> bytes: ...
-
-
 class Service:
     def __init__(
-        self, engine: Engine, gate: Gate, limits: Limits | None = None, *, metrics: Scrape | None = None, tracing: Tracing | None = None
+        self, engine: Engine, gate: Gate, limits: Limits | None = None, *, metrics: Metrics | None = None, tracing: Tracing | None = None
     ) -> None:
         self.engine = engine
         self.gate = gate

@@ -5,10 +5,10 @@ How the hot routes use it; `tracing` is None unless it was switched on and opent
     tracing = open_tracing(config.otel)                                  # Tracing | None, once, when the server starts
 
     if tracing is None:
-        ids = await perform(call)
+        ids = await perform(Send(queue, messages))
     else:
-        with tracing.sending(headers, queue, call.messages):             # before the call: it writes into message.headers
-            ids = await perform(call)
+        with tracing.sending(headers, queue, messages):                  # before the call is made: it writes into message.headers
+            ids = await perform(Send(queue, messages))
 
         with tracing.receiving(headers, queue) as received:              # around the whole wait; no message, no span
             rows = …

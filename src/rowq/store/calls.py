@@ -34,7 +34,7 @@ class Call(Generic[T]):
 
 
 class Send(Call[list[str]]):
-    """Puts messages of one queue into it, all or none; gives their ids.
+    """Puts messages of one queue into it, all or none; gives their ids. The messages are as they will be written: nothing is added later.
 
     `request` names the request that asks: when it comes a second time, it gets the first one's answer.
     """
