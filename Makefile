@@ -47,16 +47,8 @@ clean: ## Remove all that was made, the environments too
 	find $(TREES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Programs that some tests and benchmarks talk to. Where they cannot be had, these are skipped, and say so; with CI=true they fail.
-TOOLS := curl wrk
-
 tools:
-	@for tool in $(TOOLS); do \
-	    command -v $$tool >/dev/null && continue; \
-	    as_root=; [ "$$(id -u)" = 0 ] || as_root='sudo -n'; \
-	    echo "Installing $$tool"; \
-	    { $$as_root apt-get install -qq -y $$tool || { $$as_root apt-get update -qq && $$as_root apt-get install -qq -y $$tool; }; } >/dev/null 2>&1; \
-	    command -v $$tool >/dev/null || echo "*** $$tool is not there and could not be installed: what needs it is skipped" >&2; \
-	done
+	@sh tests/support/tools.sh
 
 # A stamp for each extra: pip runs again when pyproject.toml is newer.
 $(VENV)/.has-%: pyproject.toml | $(BIN)/python

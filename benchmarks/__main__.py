@@ -11,8 +11,13 @@ import typer
 from rich import progress
 from rich.console import Console
 
-from benchmarks import batches, concurrency, depth, http, machine, record, remote, single, transfer
+from benchmarks import batches, concurrency, depth, http, machine, mariadb, record, remote, single, transfer
 from benchmarks.harness import Bench, Chapter, Progress
+from benchmarks.postgresql import batches as postgresql_batches
+from benchmarks.postgresql import callers as postgresql_callers
+from benchmarks.postgresql import endurance as postgresql_endurance
+from benchmarks.postgresql import processes as postgresql_processes
+from benchmarks.postgresql import snapshot as postgresql_snapshot
 from benchmarks.scale import FULL, QUICK
 from benchmarks.scratch import scratch
 from benchmarks.table import to_rich
@@ -25,6 +30,12 @@ BENCHMARKS: dict[str, Callable[[Bench], Chapter]] = {
     "transfer": transfer.run,
     "http": http.run,
     "remote": remote.run,
+    postgresql_callers.NAME: postgresql_callers.run,
+    postgresql_batches.NAME: postgresql_batches.run,
+    postgresql_processes.NAME: postgresql_processes.run,
+    postgresql_snapshot.NAME: postgresql_snapshot.run,
+    postgresql_endurance.NAME: postgresql_endurance.run,
+    "mariadb": mariadb.run,
 }
 
 
@@ -95,7 +106,7 @@ class _Bar(Progress):
         self._shown.start_task(self._tasks[name])
 
     def expect(self, steps: int) -> None:
-        self._shown.update(self._tasks[self._now], total=steps)
+        self._shown.update(self._tasks[self._now], total=self._begun + steps)
 
     def step(self, text: str) -> None:
         self._shown.update(self._tasks[self._now], completed=self._begun, description=f"{self._now} · {text}", refresh=True)

@@ -22,7 +22,7 @@ class Gauge(NamedTuple):
     """What is read off a contestant, and in which unit."""
 
     what: str
-    unit: Literal["/s", "µs", "MB"]
+    unit: Literal["/s", "µs", "MB", "%"]
 
 
 class Timing(NamedTuple):
@@ -71,12 +71,16 @@ class Series:
 
 @dataclass(frozen=True)
 class Claim:
-    """A comparison, a value a round, and the bar that it must meet; without a bar it is only told."""
+    """A comparison, a value a round, and the bar that it must meet; without a bar it is only told.
+
+    A bar that is meant for more than was done here is shown, and is neither met nor missed.
+    """
 
     what: str
     unit: Literal["x", "%", "MB"]
     values: tuple[float, ...]
     bar: Bar | None = None
+    is_measured: bool = True
 
     @property
     def median(self) -> float:
@@ -84,7 +88,7 @@ class Claim:
 
     @property
     def holds(self) -> bool | None:
-        return None if self.bar is None else self.bar.is_met_by(self.median)
+        return None if self.bar is None or not self.is_measured else self.bar.is_met_by(self.median)
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Progress:
     """Told what is being done; this one tells nobody."""
 
     def expect(self, steps: int) -> None:
-        """So many steps are to come."""
+        """So many more steps are to come."""
 
     def step(self, text: str) -> None:
         """The next one begins."""

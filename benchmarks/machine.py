@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
-_PEERS = ("litequeue", "persist-queue", "huey")
+_PEERS = ("litequeue", "persist-queue", "huey", "procrastinate", "pgqueuer")
 _PAGE = 4096
 _SYNCS = 200
 

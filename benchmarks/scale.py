@@ -27,6 +27,20 @@ class Scale(NamedTuple):
     load_turns: int = 3
     load_seconds: int = 2
     load_backlog: int = 150_000
+    connections: int = 8
+    batches_each: int = 10
+    """Of each connection, in a turn."""
+    consumer_turns: int = 5
+    jobs: int = 10_000
+    """Of a peer that does thousands a second, in a turn."""
+    processed: int = 200_000
+    """Under a held snapshot, before a turn is taken."""
+    held: int = 300_000
+    """Processed at least, while a snapshot is held."""
+    lease_seconds: float = 4
+    process_seconds: float = 1
+    """Of one process or of two, in a turn."""
+    endurance_seconds: float = 300
 
 
 FULL = Scale()
@@ -43,4 +57,10 @@ QUICK = Scale(
     load_turns=1,
     load_seconds=1,
     load_backlog=30_000,
+    consumer_turns=2,
+    jobs=2_000,
+    processed=20_000,
+    held=20_000,
+    lease_seconds=1,
+    endurance_seconds=10,
 )

@@ -34,6 +34,7 @@ def scratch(parent: Path | None = None) -> Iterator[Scratch]:
     parent = parent or HERE
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent) as folder:
+        Path(folder).chmod(0o711)  # root runs a database server as somebody else, who must get through
         yield Scratch(Path(folder))
 
 

@@ -15,7 +15,9 @@ Rows = Sequence[Sequence[str]]
 
 
 def verdict(claim: Claim) -> str:
-    return "" if claim.holds is None else "pass" if claim.holds else "miss"
+    if claim.bar is None:
+        return ""
+    return "not measured" if claim.holds is None else "pass" if claim.holds else "miss"
 
 
 def to_rich(chapter: Chapter) -> Iterator[Table]:

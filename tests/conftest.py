@@ -1,11 +1,63 @@
-"""What holds for every test: how long Hypothesis searches, and that slowness alone is no failure (pytest-timeout guards that)."""
+"""What holds for every test: how long Hypothesis searches, that slowness alone is no failure (pytest-timeout guards that), and servers."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Generator
 
+import pytest
 from hypothesis import settings
+
+from tests.support.servers.pool import close_pools, give_back_all
+from tests.support.servers.run import Run
+from tests.support.servers.server import Unavailable
 
 settings.register_profile("quick", deadline=None, print_blob=True)
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2_000)
 settings.load_profile(os.environ.get("ROWQ_HYPOTHESIS", "quick"))
+
+_MISSING = "not available here: "
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that was started by hand owns the run; its workers, which inherit its environment, take part in it."""
+    if not hasattr(config, "workerinput"):
+        config.add_cleanup(Run.begin().invite().end)
+    config.add_cleanup(close_pools)  # the last to be added is the first to be called
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    yield from _without_a_server()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    yield from _without_a_server()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    try:
+        yield
+    finally:
+        give_back_all()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A skip is easily overlooked: whatever was not there is told once more, at the end."""
+    skips = [str(report.longrepr[-1]) for report in terminalreporter.getreports("skipped") if isinstance(report.longrepr, tuple)]
+    missing = [skip.partition(_MISSING)[2] for skip in skips if _MISSING in skip]
+    for reason, tests in Counter(missing).items():
+        terminalreporter.write_line(f"*** {tests} test{'s' * (tests > 1)} did not run: {reason}", red=True, bold=True)
+
+
+def _without_a_server() -> Generator[None]:
+    """A test whose server cannot be had is skipped on a user's machine; where CI=true it fails."""
+    try:
+        yield
+    except Unavailable as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{missing}", pytrace=False)
+        pytest.skip(f"{_MISSING}{missing}")

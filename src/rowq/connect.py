@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, TypedDict, Unpack
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from rowq.async_broker import AsyncBroker
 from rowq.broker import Broker
@@ -14,13 +14,16 @@ from rowq.clock import Clock, SystemClock
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.queue import Settings
-from rowq.model.text import check_text, mend_text
+from rowq.model.text import mend_text
 from rowq.store import migrations
+from rowq.store.addresses import MARIADB_SCHEMES, POSTGRESQL_SCHEMES, open_mariadb, open_postgresql, open_sqlite
 from rowq.store.dialect import Dialect
-from rowq.store.sqlite import Sqlite
+from rowq.store.herald import Herald
+from rowq.store.redis_connection import check_redis_url
+from rowq.store.redis_herald import RedisHerald
+from rowq.store.settings_cache import RedisSettingsCache, SettingsCache
 
 DEFAULT_TIMEOUT = 30.0
-_DURABILITIES = ("send", "full", "normal")
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -38,6 +41,9 @@ class ConnectOptions(TypedDict, total=False):
     """How many seconds a call waits for a busy database; also a URL parameter."""
     migrate: bool
     """False raises SchemaMismatch instead of making or changing tables."""
+    redis: str | None
+    """`redis://…`: processes tell each other by it what has become ready, and find settings there. Without it the database tells, as far
+    as it can."""
     api_key: str | None
     """The secret of a key to a server; else ROWQ_API_KEY in the environment."""
 
@@ -79,9 +85,11 @@ def open_engine(
     defaults: Settings | None = None,
     timeout: float | None = None,
     migrate: bool = True,
+    redis: str | None = None,
 ) -> Engine:
     """The parts without a broker around them: for the server, which drives the verbs itself."""
-    clock = clock or SystemClock()
+    if redis is not None:
+        check_redis_url(redis)
     if actor is not None and not isinstance(actor, str):
         raise InvalidArgument(f"actor must be text, not {type(actor).__name__}")
     if defaults is not None and not isinstance(defaults, Settings):
@@ -89,15 +97,33 @@ def open_engine(
     dialect = _dialect(url, timeout, must_exist=not migrate)
     try:
         if migrate:
-            migrations.migrate(dialect, clock.now())
+            migrations.migrate(dialect, (clock or SystemClock()).now())
         else:
             migrations.check(dialect)
+        clock = clock or dialect.clock()
+        herald, cache = _messengers(dialect, redis)
     except BaseException:
         dialect.close()
         raise
     return Engine(
-        dialect, clock, defaults or Settings(), actor=None if actor is None else mend_text(actor), timeout=dialect.timeout, upkeep=upkeep
+        dialect,
+        clock,
+        defaults or Settings(),
+        actor=None if actor is None else mend_text(actor),
+        timeout=dialect.timeout,
+        upkeep=upkeep,
+        herald=herald,
+        cache=cache,
     )
+
+
+def _messengers(dialect: Dialect, redis: str | None) -> tuple[Herald | None, SettingsCache | None]:
+    """How processes tell each other, and where they find settings without asking the database."""
+    if redis is None:
+        return dialect.herald(), None
+    with dialect.reading() as session:
+        namespace = str(session.rows("read_identity")[0][0])
+    return RedisHerald(redis, namespace), RedisSettingsCache(redis, namespace)
 
 
 def _is_remote(url: object) -> bool:
@@ -139,24 +165,20 @@ def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Di
         raise InvalidArgument(f"a database URL is needed, such as sqlite:///jobs.db, not {type(url).__name__}")
     try:
         parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        seconds = _timeout(options, timeout)
+        if parts.scheme in POSTGRESQL_SCHEMES:
+            return open_postgresql(parts, options, seconds)
+        if parts.scheme in MARIADB_SCHEMES:
+            return open_mariadb(parts, options, seconds)
+        if parts.scheme == "sqlite" and not parts.netloc and parts.path.startswith("/"):
+            return open_sqlite(parts, options, seconds, must_exist=must_exist)
     except ValueError as error:
         raise InvalidArgument(f"this is no URL ({error}): use sqlite:///jobs.db") from None
-    if parts.scheme != "sqlite" or parts.netloc or not parts.path.startswith("/"):
-        raise InvalidArgument(
-            f"rowq knows no database behind {parts.scheme}://…: use sqlite:///jobs.db, sqlite:////absolute/path/jobs.db, "
-            "or http://host:8080 for a server"
-        )
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    chosen: dict[str, Any] = {"durability": _durability(options.pop("durability", "send")), "timeout": _timeout(options, timeout)}
-    if options:
-        raise InvalidArgument(f"unknown URL parameter {next(iter(options))!r}: sqlite URLs take durability and timeout")
-    return Sqlite(check_text(unquote(parts.path[1:]), "the path"), must_exist=must_exist, **chosen)
-
-
-def _durability(value: str) -> str:
-    if value not in _DURABILITIES:
-        raise InvalidArgument(f"durability must be one of {', '.join(_DURABILITIES)}, not {value!r}")
-    return value
+    raise InvalidArgument(
+        f"rowq knows no database behind {parts.scheme}://…: use sqlite:///jobs.db, sqlite:////absolute/path/jobs.db, "
+        "postgresql://user:password@host/database, mariadb://user:password@host/database, or http://host:8080 for a server"
+    )
 
 
 def _timeout(options: dict[str, str], given: float | None) -> float:

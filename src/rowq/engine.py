@@ -3,38 +3,66 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from rowq.clock import Clock
+from rowq.clock import Clock, running
 from rowq.errors import RowqError
 from rowq.fusion import Fusion
 from rowq.insights import Insights
+from rowq.lanes import Lanes
 from rowq.meter import Meter
 from rowq.model.queue import Settings
 from rowq.steps import Driver
 from rowq.store import settling
 from rowq.store.calls import Act, Call, Receive
 from rowq.store.dialect import Dialect, Finding
+from rowq.store.herald import Herald, Tidings
+from rowq.store.lane import Lane
+from rowq.store.settings_cache import SettingsCache
 from rowq.store.store import Store
 from rowq.upkeep import Upkeep
 from rowq.verbs import Verbs
 from rowq.waiting import WaitingRoom
 
+POLL_EVERY = 0.1
+POLL_SHARE = 50
+
 
 class Engine:
-    def __init__(self, dialect: Dialect, clock: Clock, defaults: Settings, *, actor: str | None, timeout: float, upkeep: bool) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        clock: Clock,
+        defaults: Settings,
+        *,
+        actor: str | None,
+        timeout: float,
+        upkeep: bool,
+        herald: Herald | None = None,
+        cache: SettingsCache | None = None,
+    ) -> None:
+        """`herald`: how to tell other processes, where there is a way. `cache`: where settings are found before the database is asked."""
         self.dialect = dialect
         self.clock = clock
-        self.store = Store(dialect, clock, defaults, actor)
+        self.store = Store(dialect, clock, defaults, actor, cache)
         self.insights = Insights(dialect, defaults)
         self.upkeep = Upkeep(dialect, clock, defaults)
-        self._fusion = Fusion(self.store.perform, timeout=timeout)
-        self._fusion.abandoned = self.give_back
-        self._fusion.forked = dialect.leave_to_parent
-        self._room = WaitingRoom(clock.now, self.store.times.next, self._look_for_news)
-        self.store.on_ready = self._room.wake
+        self._fusion: Fusion | Lanes = (
+            Fusion(Lane(self.store).perform, timeout=timeout)
+            if dialect.has_one_writer
+            else Lanes(lambda patient: Lane(self.store, patient=patient).perform, timeout=timeout)
+        )
+        self._fusion.watch(self.give_back, self._leave_to_parent)
+        self._room = WaitingRoom(clock.now, self.store.times.next, self._find_arrivals)
+        self._herald = herald
+        self.store.on_tidings = self._tell
+        if herald is not None:
+            herald.listen(self._hear)
         self._news: int | None = None
+        self._poll_at = 0.0
+        self._is_closing = self._is_heard = False
         self.verbs = Verbs(self.insights, self._room, clock)
         self.driver = Driver(self._fusion, self._room)
         if upkeep:
@@ -68,17 +96,55 @@ class Engine:
     def close(self) -> None:
         if self._fusion.is_forked:
             return  # its threads and connections are the parent's
+        self._is_closing = True
         self.upkeep.stop()
+        if self._herald is not None:
+            self._herald.close()
+        self.store.cache.close()
         self._fusion.close(self.dialect.close)
         self._room.close()
 
-    def _look_for_news(self) -> int | None:
-        """None while somebody writes, or when there is none. After news the settings are not taken on trust."""
-        news = self._fusion.if_idle(self.dialect.news)
-        if news is not None and news != self._news:
-            self._news = news
+    def _tell(self, tidings: Tidings) -> None:
+        """What this process has committed."""
+        self._room.wake({topic: count for topic, (count, _) in tidings.ready.items()})
+        if self._herald is not None:
+            self._herald.tell(tidings)
+
+    def _hear(self, tidings: Tidings) -> None:
+        """What another process has committed."""
+        self.store.hear(tidings)
+        self._room.wake({topic: count for topic, (count, _) in tidings.ready.items()})
+
+    def _find_arrivals(self, topics: list[str]) -> Collection[str]:
+        """Those for which somebody else may have written something. After news the settings are not taken on trust."""
+        was_heard, self._is_heard = self._is_heard, self._herald is not None and self._herald.is_heard()
+        if self._is_closing or (self._is_heard and was_heard):
+            return ()
+        if self._is_heard:  # what was told before we listened is in the tables by now
             self.store.distrust_settings()
-        return news
+            return topics
+        if not self.dialect.has_one_writer:
+            return self._poll(topics)
+        news = self._fusion.if_idle(self.dialect.news)
+        if news is None or news == self._news:
+            return ()
+        self._news = news
+        self.store.distrust_settings()
+        return topics
+
+    def _poll(self, topics: list[str]) -> Collection[str]:
+        """Where nobody tells: ten times a second, or less often where it takes long."""
+        started = running()
+        if started < self._poll_at:
+            return ()
+        try:
+            found = self.dialect.find_ready(topics)
+        except RowqError:
+            if not self._is_closing:
+                raise
+            return ()
+        self._poll_at = running() + max(POLL_EVERY, (running() - started) * POLL_SHARE)
+        return found
 
     def give_back(self, call: Call[Any]) -> None:
         """Messages leased to somebody who has gone away without them; not where that could deliver one twice."""
@@ -88,3 +154,10 @@ class Engine:
     def _release(self, call: Receive) -> None:
         with suppress(RowqError):  # closed meanwhile, or the database is away: the leases will run out
             self._fusion.run(Act(lambda work: settling.release(work, call), durable=False))
+
+    def _leave_to_parent(self) -> None:
+        """In the child of a fork."""
+        self.dialect.leave_to_parent()
+        self.store.cache.leave_to_parent()
+        if self._herald is not None:
+            self._herald.leave_to_parent()

@@ -18,9 +18,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from rowq.clock import running
 from rowq.errors import BrokerClosed, RowqError, StoreBusy
 from rowq.forks import forks
-from rowq.pending import Pending
+from rowq.pending import Pending, half_of_a_crowd
 from rowq.store.calls import Call
 
 MAX_ROWS = 1_000
@@ -33,22 +34,22 @@ Perform = Callable[[Sequence[Call[Any]]], None]
 
 
 class Fusion:
-    def __init__(self, perform: Perform, *, timeout: float) -> None:
-        self._perform = perform
+    def __init__(self, perform: Perform, *, timeout: float, slow: Fusion | None = None) -> None:
+        """`slow`: where calls go that would have to wait for somebody else's transaction."""
+        self._perform, self._slow = perform, slow
         self._timeout = timeout
-        self._is_closed = False
-        self.is_forked = False
-        self._waiting: deque[Pending] = deque()
-        self._waiting_bytes = 0
+        self._is_closed = self.is_forked = False
+        self._waiting, self._waiting_bytes = deque[Pending](), 0
         self._worker: threading.Thread | None = None
         self._gathering: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
         """Calls of the turn that a loop is in: they are handed over together, so that the mutex is taken once for all of them."""
         self._make_locks()
-        self.abandoned: Callable[[Call[Any]], None] = lambda call: None
-        """Told of calls that were performed for a caller who had gone away meanwhile."""
-        self.forked: Callable[[], None] = lambda: None
-        """Called in the child of a fork, which must not touch what it has inherited."""
+        self.watch(lambda call: None, lambda: None)
         forks.watch(self)
+
+    def watch(self, abandoned: Callable[[Call[Any]], None], forked: Callable[[], None]) -> None:
+        """`abandoned` is told of calls that were performed for a caller who had gone away; `forked` is called in the child of a fork."""
+        self.abandoned, self.forked = abandoned, forked
 
     def run(self, call: Call[T]) -> T:
         """Performs a call, alone or in company, and waits for it."""
@@ -59,7 +60,7 @@ class Fusion:
             with self._turn:
                 self._perform_alone(call)
             self._wake_next()
-        return _outcome(call)
+        return self._slow.run(call.anew()) if self._slow and call.would_wait else self._outcome(call)
 
     async def run_async(self, call: Call[T]) -> T:
         """The same for a coroutine: the calls of one turn of the loop go together."""
@@ -77,7 +78,11 @@ class Fusion:
             if future.done() and not future.cancelled():  # answered just before
                 self.abandoned(call)
             raise
-        return _outcome(call)
+        return await self._slow.run_async(call.anew()) if self._slow and call.would_wait else self._outcome(call)
+
+    def burden(self) -> int:
+        """How many are before one that comes now, as far as can be seen."""
+        return len(self._waiting) + self._turn.locked() + sum(map(len, self._gathering.values()))
 
     def if_idle(self, function: Callable[[], T]) -> T | None:
         """Runs a function in the writer's place if nobody is there now; None if somebody is. Not for threads that are interrupted."""
@@ -211,10 +216,11 @@ class Fusion:
         rows = size = 0
         now = time.monotonic()
         with self._mutex:
+            most = MAX_ROWS if self._slow is None else half_of_a_crowd(len(self._waiting))
             while self._waiting:
                 pending = self._waiting[0]
                 call = pending.call
-                if batch and (rows + call.rows > MAX_ROWS or size + call.size > MAX_BYTES):
+                if len(batch) == most or (batch and (rows + call.rows > MAX_ROWS or size + call.size > MAX_BYTES)):
                     break
                 self._waiting.popleft()
                 self._waiting_bytes -= call.size
@@ -286,8 +292,9 @@ class Fusion:
                     raise
                 threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, self._worker)))
 
-
-def _outcome(call: Call[T]) -> T:
-    if call.error is not None:
-        raise call.error
-    return call.result  # type: ignore[return-value]  # performed without an error: it has a result
+    def _outcome(self, call: Call[T]) -> T:
+        if call.error is not None:
+            raise call.error
+        if call.good_until is not None and running() > call.good_until:
+            self.abandoned(call.withdrawn())
+        return call.result  # type: ignore[return-value]  # performed without an error: it has a result

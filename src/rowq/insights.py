@@ -20,6 +20,7 @@ from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.finding import is_named, not_found, seq_of
 from rowq.store.policies import read_settings
 from rowq.store.rows import read_cursor, to_event, to_kv_entry, to_message
+from rowq.store.times import FOR_EVER
 
 MAX_PAGE = 1_000
 _BEGINNING: dict[State, tuple[Any, int]] = {State.BLOCKED: ("", -1)}
@@ -69,7 +70,7 @@ class Insights:
     def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
         """Every message as of one moment, in constant memory."""
         places = list(State) if states is None else [to_state(state) for state in states]
-        everything = {"message_key": None, "group_key": None, "text": None, "sent_after": None, "sent_before": None, "limit": -1}
+        everything = {"message_key": None, "group_key": None, "text": None, "sent_after": None, "sent_before": None, "limit": FOR_EVER}
         with self._dialect.reading() as session:
             names = [row[0] for row in session.rows("read_all_settings")] if queue is None else [check_name(queue)]
             for name in names:

@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 
+from rowq.clock import running
+
 MAX_QUEUES = 1_000
 OTHER = "(other)"
 """The label of all queues beyond the first thousand; no queue can have this name."""
@@ -34,6 +36,11 @@ class Histogram:
     def observe(self, value: float) -> None:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def add(self, other: Histogram) -> None:
+        """What another one of the same bounds has seen."""
+        self.counts = [ours + theirs for ours, theirs in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
 
     def copy(self) -> Histogram:
         twin = Histogram(self.bounds)
@@ -60,15 +67,23 @@ class Tally:
 
 
 class QueueMeter:
-    __slots__ = ("counts", "processing", "waits")
+    __slots__ = ("counts", "processing", "since", "waits")
 
-    def __init__(self) -> None:
+    def __init__(self, since: float = 0.0) -> None:
+        self.since = since
+        """When it began to count, by `rowq.clock.running`."""
         self.counts: defaultdict[str, int] = defaultdict(int)
         self.waits = Histogram(SPAN_MS)
         self.processing = Histogram(SPAN_MS)
 
+    def add(self, other: QueueMeter) -> None:
+        for event, count in other.counts.items():
+            self.counts[event] += count
+        self.waits.add(other.waits)
+        self.processing.add(other.processing)
+
     def copy(self) -> QueueMeter:
-        twin = QueueMeter()
+        twin = QueueMeter(self.since)
         twin.counts.update(self.counts)
         twin.waits, twin.processing = self.waits.copy(), self.processing.copy()
         return twin
@@ -84,6 +99,13 @@ class StoreMeter:
         self.rows = Histogram(SIZES)
         self.latency = {True: Histogram(LATENCY), False: Histogram(LATENCY)}
         self.failures = 0
+
+    def add(self, other: StoreMeter) -> None:
+        self.calls.add(other.calls)
+        self.rows.add(other.rows)
+        for durable, histogram in self.latency.items():
+            histogram.add(other.latency[durable])
+        self.failures += other.failures
 
     def copy(self) -> StoreMeter:
         twin = StoreMeter()
@@ -113,7 +135,7 @@ class Meter:
             for queue, leased_at in tally.acked:
                 self._of(queue).processing.observe(max(0, now - leased_at))
             for queue in tally.deleted:
-                self._queues.pop(queue, None)
+                self._delete(queue)
 
     def committed(self, *, calls: int, rows: int, seconds: float, durable: bool) -> None:
         with self._lock:
@@ -141,6 +163,10 @@ class Meter:
             for queue in queues:
                 self._queues.pop(queue, None)
 
+    def read(self) -> tuple[dict[str, QueueMeter], StoreMeter]:
+        """What there is to tell."""
+        return self.read_queues(), self.read_store()
+
     def read_queues(self) -> dict[str, QueueMeter]:
         """By label, as of now. One after another: a transaction that wants to be counted waits for one of them at most."""
         with self._lock:
@@ -156,11 +182,14 @@ class Meter:
         if found is not None:
             return found
         if len(self._queues) < self._max_queues:
-            found = self._queues[queue] = QueueMeter()
+            found = self._queues[queue] = QueueMeter(running())
             return found
         if self._other is None:
-            self._other = QueueMeter()
+            self._other = QueueMeter(running())
         return self._other
+
+    def _delete(self, queue: str) -> None:
+        self._queues.pop(queue, None)
 
     def _copy(self, meter: QueueMeter) -> QueueMeter:
         with self._lock:

@@ -32,3 +32,12 @@ class Pending:
         self.call.result = None
         self.call.error = OutcomeUnknown("the program was interrupted while this was being written: it may or may not be there")
         self.is_done = True
+
+
+SMALL_CROWD = 24
+
+
+def half_of_a_crowd(waiting: int) -> int:
+    """How many go together where there are other lanes: while one half of a crowd is in the database, the other makes use of this
+    process. A small crowd stays together, since a transaction of its own would cost more."""
+    return max(SMALL_CROWD, (waiting + 1) // 2)

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeVar
 
 from rowq.fusion import Fusion
+from rowq.lanes import Lanes
 from rowq.store.calls import Call
 from rowq.waiting import LoopWait, ThreadWait, Waiter, WaitingRoom
 
@@ -103,7 +104,7 @@ async def take_each_async(steps: Steps[T], take: Callable[[Any], Awaitable[Any]]
 class Driver:
     """Takes steps, in a thread or in an event loop."""
 
-    def __init__(self, fusion: Fusion, room: WaitingRoom) -> None:
+    def __init__(self, fusion: Fusion | Lanes, room: WaitingRoom) -> None:
         self._fusion = fusion
         self._room = room
         self.perform = fusion.run_async

@@ -6,14 +6,17 @@ What may be due is looked up on a reading connection first, so a queue with noth
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from rowq.clock import Clock
-from rowq.errors import BrokerClosed
+from rowq.errors import BrokerClosed, RowqError
 from rowq.model.queue import Policy, Settings, resolve
 from rowq.steps import Driver, Read, Steps
 from rowq.store import requests, sweeping
@@ -22,10 +25,14 @@ from rowq.store.dialect import Dialect, Session
 from rowq.store.policies import read_settings
 from rowq.store.work import Work
 
+DUTY = "upkeep"
+DUTY_MS = 10_000
+"""How long a process that says no more is taken for the one that keeps everything up."""
 PIECE = 500
 SWEEP_EVERY = 1.0
+SHARE = 10
+"""It may take one part in so many of the time."""
 RETIRE_EVERY = 60
-TIDY_EVERY = 10
 TIDY_THOROUGHLY_EVERY = 3_600
 
 _log = logging.getLogger("rowq.upkeep")
@@ -47,6 +54,7 @@ class Upkeep:
         self._defaults = defaults
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._me = secrets.token_hex(8)
 
     def sweep(self) -> Steps[Swept]:
         """Everything, at once."""
@@ -94,20 +102,45 @@ class Upkeep:
             self._thread.join()
 
     def _run(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
-        turn = 0
-        while not self._stop.wait(SWEEP_EVERY):
+        turn, pause = 0, SWEEP_EVERY
+        while not self._stop.wait(pause):
             turn += 1
+            started = time.perf_counter()
             try:
-                driver.drive(self.take_up())
-                if turn % RETIRE_EVERY == 0:
-                    driver.drive(self.retire())
-                if turn % TIDY_EVERY == 0:
-                    thoroughly = turn % TIDY_THOROUGHLY_EVERY == 0
-                    if_idle(lambda thoroughly=thoroughly: self._dialect.tidy(thoroughly=thoroughly))  # type: ignore[misc]
+                if self._dialect.has_one_writer or driver.drive(self._take_duty()):
+                    driver.drive(self.take_up())
+                    self._do_the_rest(driver, if_idle, turn)
             except BrokerClosed:
                 return
+            except RowqError as error:
+                _log.warning("upkeep failed, and goes on in a moment: %s", error)
             except Exception:
                 _log.exception("upkeep failed; it goes on in a second")
+            pause = max(SWEEP_EVERY, (time.perf_counter() - started) * SHARE)
+        if not self._dialect.has_one_writer:
+            with suppress(RowqError):
+                driver.drive(self._leave_duty())
+
+    def _do_the_rest(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any], turn: int) -> None:
+        if turn % RETIRE_EVERY == 0:
+            driver.drive(self.retire())
+        if turn % self._dialect.tidy_every == 0:
+            if_idle(lambda: self._dialect.tidy(thoroughly=turn % TIDY_THOROUGHLY_EVERY == 0))
+
+    def _take_duty(self) -> Steps[bool]:
+        """Of all processes on a database one sweeps; True when it is this one."""
+
+        def take(work: Work) -> bool:
+            values = {"name": DUTY, "holder": self._me, "now": work.now, "held_until": work.now + DUTY_MS}
+            if work.session.run("take_duty", **values):
+                return True
+            return bool(work.session.run("offer_duty", name=DUTY) and work.session.run("take_duty", **values))
+
+        has_duty: bool = yield Act(take, durable=False)
+        return has_duty
+
+    def _leave_duty(self) -> Steps[None]:
+        yield Act(lambda work: work.session.run("leave_duty", name=DUTY, holder=self._me), durable=False)
 
     def _queues_with_work(self, late: int) -> list[str]:
         with self._dialect.reading() as session:

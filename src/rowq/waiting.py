@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 _log = logging.getLogger("rowq.waiting")
@@ -31,14 +31,19 @@ class Waiter:
 
 
 class WaitingRoom:
-    def __init__(self, now: Callable[[], int], next_time: Callable[[str], int | None], news: Callable[[], int | None]) -> None:
+    def __init__(
+        self, now: Callable[[], int], next_time: Callable[[str], int | None], arrivals: Callable[[list[str]], Collection[str]]
+    ) -> None:
+        """`arrivals`: those of the topics for which another process may have written something; asked at every tick."""
         self._now = now
         self._next_time = next_time
-        self._news = news
+        self._arrivals = arrivals
         self._changed = threading.Condition()
         self._waiters: dict[str, OrderedDict[Waiter, None]] = {}
         self._ticker: threading.Thread | None = None
         self._is_closed = False
+        self._is_troubled = False
+        """Once is enough: a database that is away would fill the log."""
 
     def enter(self, topic: str, wake: Callable[[], None]) -> Waiter:
         """From now on no wake-up of the topic is missed. Look once more after entering, then wait."""
@@ -99,7 +104,6 @@ class WaitingRoom:
                 del self._waiters[waiter.topic]
 
     def _tick(self) -> None:
-        news = self._ask_for_news()
         announced: dict[str, int] = {}
         looked: dict[str, float] = {}
         while True:
@@ -109,17 +113,17 @@ class WaitingRoom:
                     return
                 topics = list(self._waiters)
                 self._changed.wait(self._until_next(topics, announced))
-            latest = self._ask_for_news()
-            has_news = latest is not None and latest != news
-            news = latest if latest is not None else news
-            self.wake({topic: 1 for topic in topics if has_news or self._is_time(topic, announced, looked)})
+            arrivals = self._ask_for_arrivals(topics)
+            self.wake({topic: 1 for topic in topics if topic in arrivals or self._is_time(topic, announced, looked)})
 
-    def _ask_for_news(self) -> int | None:
+    def _ask_for_arrivals(self, topics: list[str]) -> Collection[str]:
         try:
-            return self._news()
+            return self._arrivals(topics)
         except Exception:
-            _log.exception("cannot see whether another process has written; waiters look once a second")
-            return None
+            if not self._is_troubled:
+                _log.exception("cannot see whether another process has written; waiters look once a second")
+            self._is_troubled = True
+            return ()
 
     def _until_next(self, topics: list[str], announced: dict[str, int]) -> float:
         now = self._now()

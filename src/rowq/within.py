@@ -9,6 +9,7 @@ from rowq.arguments import Settled, lease_lost, listed, to_nack, to_receipt_or_n
 from rowq.model.lifecycle import Ack, Verdict
 from rowq.model.message import Draft, Duration, Outcome, Payload, SendOptions
 from rowq.store.calls import Settle
+from rowq.store.lane import Lane
 from rowq.store.store import Store
 
 
@@ -30,7 +31,7 @@ class Within:
     def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
         call = to_send(queue, payloads, options)
         if call.messages:
-            self._store.perform_within(self._connection, call)
+            Lane(self._store, patient=True).perform_within(self._connection, call)
         return call.result or []
 
     def ack(self, delivery: Settled) -> None:
@@ -66,5 +67,5 @@ class Within:
     def _settle_many(self, deliveries: Iterable[Settled], verdict: Verdict) -> list[Outcome]:
         call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
         if call.receipts:
-            self._store.perform_within(self._connection, call)
+            Lane(self._store, patient=True).perform_within(self._connection, call)
         return call.result or []

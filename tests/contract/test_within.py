@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +12,44 @@ import pytest
 
 from rowq import Broker, Draft, IdTaken, InvalidArgument, LeaseLost, Outcome, PayloadTooLarge, QueueNotFound, RowqError
 from tests.support.background import Background
+from tests.support.database import run
 from tests.support.harness import Harness
 from tests.support.life import assert_gone, depths, drain, take
 from tests.support.spelling import spelled
 
+Connection = Any
+"""Of whatever driver the database has."""
+
 
 @pytest.fixture
-def connection(harness: Harness) -> Iterator[sqlite3.Connection]:
+def connection(harness: Harness) -> Iterator[Connection]:
     harness.needs("within")
     connection = harness.connection()
     yield connection
     connection.close()
 
 
-def order(connection: sqlite3.Connection) -> None:
+def order(connection: Connection) -> None:
     """What the application itself does: it also opens the transaction."""
-    connection.execute("INSERT INTO orders VALUES ('lamp')")
+    run(connection, "INSERT INTO orders VALUES ('lamp')")
 
 
-def orders(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM orders").fetchone()[0])
+@contextmanager
+def committed(connection: Connection) -> Iterator[None]:
+    """One transaction of the application."""
+    try:
+        yield
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
 
 
-def test_a_commit_sends_with_the_rest(broker: Broker, connection: sqlite3.Connection) -> None:
+def orders(connection: Connection) -> int:
+    return int(run(connection, "SELECT count(*) FROM orders").fetchone()[0])
+
+
+def test_a_commit_sends_with_the_rest(broker: Broker, connection: Connection) -> None:
     order(connection)
     id = broker.within(connection).send("q", {"order": "lamp"}, headers={"h": "1"})
     connection.commit()
@@ -42,7 +58,7 @@ def test_a_commit_sends_with_the_rest(broker: Broker, connection: sqlite3.Connec
     assert (delivery.id, delivery.payload, delivery.headers) == (id, {"order": "lamp"}, {"h": "1"})
 
 
-def test_a_rollback_takes_the_send_back(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_rollback_takes_the_send_back(broker: Broker, connection: Connection) -> None:
     order(connection)
     id = broker.within(connection).send("q", "x")
     connection.rollback()
@@ -54,7 +70,7 @@ def test_a_rollback_takes_the_send_back(broker: Broker, connection: sqlite3.Conn
         broker.settings("q")
 
 
-def test_nothing_is_seen_before_the_commit(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_nothing_is_seen_before_the_commit(broker: Broker, connection: Connection) -> None:
     order(connection)
     broker.within(connection).send_many("q", [1, 2])
     assert depths(broker) == {}
@@ -62,7 +78,7 @@ def test_nothing_is_seen_before_the_commit(broker: Broker, connection: sqlite3.C
     assert depths(broker) == {"ready": 2}
 
 
-def test_a_queue_whose_first_send_was_taken_back_is_used_as_ever(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_queue_whose_first_send_was_taken_back_is_used_as_ever(broker: Broker, connection: Connection) -> None:
     order(connection)
     broker.within(connection).send("q", "never")
     connection.rollback()
@@ -71,7 +87,7 @@ def test_a_queue_whose_first_send_was_taken_back_is_used_as_ever(broker: Broker,
     assert drain(broker) == ["x"]
 
 
-def test_many_are_sent_with_options(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_many_are_sent_with_options(broker: Broker, connection: Connection) -> None:
     order(connection)
     broker.within(connection).send_many("q", [Draft("low"), Draft("high", priority=1), Draft("later", delay=60)])
     connection.commit()
@@ -79,17 +95,17 @@ def test_many_are_sent_with_options(broker: Broker, connection: sqlite3.Connecti
     assert drain(broker) == ["high", "low"]
 
 
-def test_a_connection_serves_one_transaction_after_another(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_connection_serves_one_transaction_after_another(broker: Broker, connection: Connection) -> None:
     for number in range(3):
-        with connection:
+        with committed(connection):
             order(connection)
             broker.within(connection).send("q", number)
     assert drain(broker) == [0, 1, 2]
 
 
-def test_a_transaction_that_fails_sends_nothing(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_transaction_that_fails_sends_nothing(broker: Broker, connection: Connection) -> None:
     def fail() -> None:
-        with connection:
+        with committed(connection):
             order(connection)
             broker.within(connection).send("q", "x")
             raise ZeroDivisionError
@@ -115,7 +131,7 @@ every_settle = pytest.mark.parametrize(("settle", "expected"), SETTLES.values(),
 
 
 @every_settle
-def test_a_commit_settles_with_the_rest(broker: Broker, connection: sqlite3.Connection, settle: Settle, expected: dict[str, int]) -> None:
+def test_a_commit_settles_with_the_rest(broker: Broker, connection: Connection, settle: Settle, expected: dict[str, int]) -> None:
     broker.send("q", "x")
     delivery = take(broker)
     order(connection)
@@ -127,9 +143,7 @@ def test_a_commit_settles_with_the_rest(broker: Broker, connection: sqlite3.Conn
 
 
 @every_settle
-def test_a_rollback_leaves_the_lease_as_it_was(
-    broker: Broker, connection: sqlite3.Connection, settle: Settle, expected: dict[str, int]
-) -> None:
+def test_a_rollback_leaves_the_lease_as_it_was(broker: Broker, connection: Connection, settle: Settle, expected: dict[str, int]) -> None:
     broker.send("q", "x")
     delivery = take(broker)
     before = broker.get(delivery.id), broker.audit(delivery.id)
@@ -140,10 +154,10 @@ def test_a_rollback_leaves_the_lease_as_it_was(
     broker.ack(delivery)
 
 
-def test_an_ack_and_the_next_step_go_together(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_an_ack_and_the_next_step_go_together(broker: Broker, connection: Connection) -> None:
     broker.send("first", "x")
     delivery = take(broker, "first")
-    with connection:
+    with committed(connection):
         order(connection)
         verbs = broker.within(connection)
         verbs.ack(delivery)
@@ -152,7 +166,7 @@ def test_an_ack_and_the_next_step_go_together(broker: Broker, connection: sqlite
     assert drain(broker, "second") == ["y"]
 
 
-def test_a_lost_lease_is_told_inside_a_transaction(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_lost_lease_is_told_inside_a_transaction(broker: Broker, connection: Connection) -> None:
     broker.send("q", "x")
     delivery = take(broker)
     broker.ack(delivery)
@@ -175,7 +189,7 @@ BAD_SENDS: dict[str, tuple[Callable[[Any], object], type[RowqError]]] = {
 
 @pytest.mark.parametrize(("send", "error"), BAD_SENDS.values(), ids=BAD_SENDS)
 def test_a_refused_send_leaves_the_transaction_to_its_owner(
-    broker: Broker, connection: sqlite3.Connection, send: Callable[[Any], object], error: type[RowqError]
+    broker: Broker, connection: Connection, send: Callable[[Any], object], error: type[RowqError]
 ) -> None:
     broker.send("other", "x", id="taken")
     order(connection)
@@ -186,7 +200,7 @@ def test_a_refused_send_leaves_the_transaction_to_its_owner(
     assert depths(broker) == {}
 
 
-def test_a_replacement_is_taken_back(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_replacement_is_taken_back(broker: Broker, connection: Connection) -> None:
     id = broker.send("q", "old", key="k")
     order(connection)
     assert broker.within(connection).send("q", "new", key="k") == id
@@ -194,7 +208,7 @@ def test_a_replacement_is_taken_back(broker: Broker, connection: sqlite3.Connect
     assert broker.get(id).payload == "old"
 
 
-def test_a_rollback_leaves_no_group_stuck(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_rollback_leaves_no_group_stuck(broker: Broker, connection: Connection) -> None:
     order(connection)
     broker.within(connection).send("q", "never", group="g")
     connection.rollback()
@@ -202,7 +216,7 @@ def test_a_rollback_leaves_no_group_stuck(broker: Broker, connection: sqlite3.Co
     assert drain(broker) == ["x"]
 
 
-def test_ids_of_a_rolled_back_send_are_not_confused(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_ids_of_a_rolled_back_send_are_not_confused(broker: Broker, connection: Connection) -> None:
     order(connection)
     lost = broker.within(connection).send("q", "never")
     connection.rollback()
@@ -211,7 +225,7 @@ def test_ids_of_a_rolled_back_send_are_not_confused(broker: Broker, connection: 
     assert lost == kept or depths(broker) == {"ready": 1}
 
 
-def test_a_waiter_hears_of_a_committed_send(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_waiter_hears_of_a_committed_send(broker: Broker, connection: Connection) -> None:
     broker.send("q", "first")
     drain(broker)
     waiter = Background(lambda: broker.receive("q", wait=20))
@@ -221,7 +235,7 @@ def test_a_waiter_hears_of_a_committed_send(broker: Broker, connection: sqlite3.
     assert [delivery.payload for delivery in waiter.result()] == ["x"]
 
 
-def test_a_connection_to_another_file_is_refused(harness: Harness, tmp_path: Path) -> None:
+def test_a_connection_of_another_kind_is_refused(harness: Harness, tmp_path: Path) -> None:
     broker = harness.needs("within")
     other = sqlite3.connect(tmp_path / "other.db", check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
@@ -251,9 +265,11 @@ def test_what_is_no_connection_is_refused(harness: Harness, no_connection: Any) 
         broker.within(no_connection).send("q", "x")
 
 
-def test_a_row_factory_of_the_application_is_no_obstacle(broker: Broker, connection: sqlite3.Connection) -> None:
+def test_a_row_factory_of_the_application_is_no_obstacle(broker: Broker, connection: Connection) -> None:
+    if not isinstance(connection, sqlite3.Connection):
+        pytest.skip("of SQLite only")
     connection.row_factory = lambda cursor, row: dict(zip([column[0] for column in cursor.description], row, strict=True))
-    connection.execute("INSERT INTO orders VALUES ('lamp')")
+    run(connection, "INSERT INTO orders VALUES ('lamp')")
     broker.within(connection).send("q", "x", key="k")
     connection.commit()
     assert drain(broker) == ["x"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.histories.events import Event, Extend, Purge, Redrive, Reopen, Send, Settle, Sweep, Time, Verdict, Work
-from tests.histories.test_histories import SETTINGS
+from tests.histories.test_histories import EXAMPLES, SETTINGS
 from tests.histories.world import World
 
 NACK, REJECT = Verdict("nack"), Verdict("reject")
@@ -56,6 +56,10 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
         "the defaults",
         [Send([{"group": "g1", "ttl": 2}, {}, {"group": "g1", "priority": 1}]), Time(3), Work("q", 3, None, [])],
     ),
+    "a replacement names a group that is nobody's": (
+        "the defaults",
+        [Send([{"key": "k1"}]), Send([{"key": "k1", "group": "g1"}]), Send([{"key": "k2"}, {"key": "k2", "group": "g2"}]), TAKE, TAKE],
+    ),
     "the ready of a group are purged and the next is called up": (
         "the defaults",
         [Send([{"group": "g1"}] * 3), Purge({"ready"}), TAKE, Purge({"leased"}), Reopen(), TAKE],
@@ -67,10 +71,11 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
 }
 
 
+@pytest.mark.parametrize("kind", EXAMPLES)
 @pytest.mark.parametrize("history", HISTORIES)
-def test_a_known_history_is_as_the_model_says(history: str) -> None:
+def test_a_known_history_is_as_the_model_says(history: str, kind: str) -> None:
     settings, events = HISTORIES[history]
-    world = World(SETTINGS[settings])
+    world = World(SETTINGS[settings], kind)
     try:
         for event in events:
             event.happen(world)

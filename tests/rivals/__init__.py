@@ -1,1 +1,1 @@
-"""Several at once on one file: threads, coroutines, processes, and what is left when one of them is killed."""
+"""Several at once on one database: threads, coroutines, processes, and what is left when one of them is killed."""

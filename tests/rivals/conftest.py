@@ -1,7 +1,8 @@
-"""One SQLite file for everybody, and the processes that share it."""
+"""One database for everybody, of every kind, and the processes that share it."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,18 +10,39 @@ import pytest
 
 import rowq
 from tests.rivals.process import Rival
+from tests.support.database import KINDS, Database, new_database
+from tests.support.servers import shared_mariadb, shared_postgresql
 
 Start = Callable[..., Rival]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "jobs.db"
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
 
 
 @pytest.fixture
-def url(path: Path) -> str:
-    return f"sqlite:///{path}"
+def database(kind: str, tmp_path: Path) -> Database:
+    return new_database(kind, tmp_path)
+
+
+@pytest.fixture
+def url(database: Database) -> str:
+    return database.url
+
+
+@pytest.fixture
+def bare_url(kind: str, tmp_path: Path) -> Iterator[str]:
+    """Where nobody has made any tables yet."""
+    if kind == "sqlite":
+        yield f"sqlite:///{tmp_path / 'jobs.db'}"
+        return
+    server = shared_postgresql() if kind == "postgresql" else shared_mariadb()
+    name = f"rowq_bare_{secrets.token_hex(4)}"
+    server.create_database(name)
+    yield server.url(name)
+    server.drop_database(name)
 
 
 @pytest.fixture
@@ -30,14 +52,18 @@ def broker(url: str) -> Iterator[rowq.Broker]:
 
 
 @pytest.fixture
-def start(url: str, tmp_path: Path) -> Iterator[Start]:
-    """`start("sending", …)`: one more process on the file. Nobody outlives the test."""
+def start(tmp_path: Path) -> Iterator[Start]:
+    """`start("sending", url, …)`: one more process. Nobody outlives the test."""
     started: list[Rival] = []
 
-    def start_one(part: str, *arguments: object, query: str = "") -> Rival:
-        started.append(Rival(part, url + query, tmp_path / f"{len(started)}-{part}.log", *arguments))
+    def start_one(part: str, url: str, *arguments: object, clock_off: float = 0) -> Rival:
+        started.append(Rival(part, url, tmp_path / f"{len(started)}-{part}.log", *arguments, clock_off=clock_off))
         return started[-1]
 
     yield start_one
     for rival in started:
         rival.clear_away()
+
+
+def with_option(url: str, option: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{option}"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import rowq
+from tests.rivals.inside import lines_of
 from tests.rivals.process import say
 
 FORKS = 12
@@ -85,12 +86,14 @@ def in_use(url: str) -> None:
 def between_locks(url: str) -> None:
     """Forks at the moment that another thread, which the child will not have, holds a lock of the broker."""
     with rowq.connect(url, upkeep=False) as broker:
-        with broker._engine._fusion._mutex:
-            of_calls = fork(lambda: use(broker, "no receipt"))
+        children = []
+        for line in lines_of(broker._engine):
+            with line._mutex:
+                children.append(fork(lambda: use(broker, "no receipt")))
         with broker._engine._room._changed:
-            of_waiting = fork(lambda: use(broker, "no receipt"))
-        join(of_calls)
-        join(of_waiting)
+            children.append(fork(lambda: use(broker, "no receipt")))
+        for child in children:
+            join(child)
         say("sent", broker.send("q", "from the parent"))
 
 

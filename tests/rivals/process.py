@@ -18,14 +18,15 @@ ROOT = Path(__file__).parents[2]
 
 
 class Rival:
-    """Runs `tests.rivals.<part>` until it ends by itself, is told to, or is killed. What it says is in its log, a line at a time."""
+    """Runs a module until it ends by itself, is told to, or is killed. What it says is in its log, a line at a time."""
 
-    def __init__(self, part: str, url: str, log: Path, *arguments: object) -> None:
+    def __init__(self, part: str, url: str, log: Path, *arguments: object, package: str = "tests.rivals", clock_off: float = 0) -> None:
         self._log = log
         self._errors = log.with_suffix(".err")
+        module = [f"{package}.{part}"] if not clock_off else ["tests.rivals.astray", str(clock_off), f"{package}.{part}"]
         with self._log.open("wb") as out, self._errors.open("wb") as err:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", f"tests.rivals.{part}", url, *map(str, arguments)],
+                [sys.executable, "-m", *module, url, *map(str, arguments)],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=out,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from pathlib import Path
 
 import rowq
 from tests.rivals.conftest import Start
@@ -14,8 +13,8 @@ from tests.support.tables import faults_of
 TIMES = 60
 
 
-def test_a_thread_that_is_interrupted_holds_up_nobody(start: Start, url: str, path: Path) -> None:
-    rival = start("interrupted", TIMES)
+def test_a_thread_that_is_interrupted_holds_up_nobody(start: Start, url: str) -> None:
+    rival = start("interrupted", url, TIMES)
     choose = random.Random("interrupts")
     moment = threading.Event()
     for times in range(1, TIMES + 1):
@@ -33,4 +32,4 @@ def test_a_thread_that_is_interrupted_holds_up_nobody(start: Start, url: str, pa
         there = {message.id for message in broker.walk("q")}
     assert there & acked == set(), "acked, and yet there"
     assert sent - there - acking == set(), "answered, and yet gone"
-    assert faults_of(path) == {}
+    assert faults_of(url) == {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from pathlib import Path
 
 import rowq
 from tests.rivals.conftest import Start
@@ -17,16 +16,16 @@ MESSAGES = 5_000
 LEASE = 1
 
 
-def test_what_was_acked_never_comes_back_and_all_else_comes_out(start: Start, broker: rowq.Broker, path: Path) -> None:
+def test_what_was_acked_never_comes_back_and_all_else_comes_out(start: Start, url: str, broker: rowq.Broker) -> None:
     broker.configure("q", max_attempts=1000)
     sent = broker.send_many("q", range(MESSAGES))
     choose = random.Random("consumers")
     killed: list[Rival] = []
     for round in range(ROUNDS):
-        rivals = [start("consuming", f"{round}-{number}", 6, LEASE) for number in range(2)]
+        rivals = [start("consuming", url, f"{round}-{number}", 6, LEASE) for number in range(2)]
         kill_at_random(rivals, "acked", choose, most=40)
         killed += rivals
-        assert faults_of(path) == {}
+        assert faults_of(url) == {}
     got = [(id, attempt) for rival in killed for id, attempt in rival.said("got")]
     acked = {id: attempt for rival in killed for acks in rival.said("acked") for id, attempt in acks[0]}
     maybe_acked = {id for rival in killed for (ids,) in rival.said("acking") for id in ids} - acked.keys()
@@ -40,28 +39,28 @@ def test_what_was_acked_never_comes_back_and_all_else_comes_out(start: Start, br
     assert set(drained.values()) == {1}
     assert set(sent) - acked.keys() - drained.keys() <= maybe_acked
     assert broker.stats("q").dead == 0
-    assert faults_of(path) == {}
+    assert faults_of(url) == {}
 
 
-def test_no_group_is_stuck_and_no_key_waits_twice_after_kills(start: Start, broker: rowq.Broker, path: Path) -> None:
+def test_no_group_is_stuck_and_no_key_waits_twice_after_kills(start: Start, url: str, broker: rowq.Broker) -> None:
     broker.configure("q", max_attempts=1000)
     choose = random.Random("mix")
     for round in range(ROUNDS):
-        rivals = [start("mixing", f"{round}-{number}", 3, 0.2) for number in range(2)]
+        rivals = [start("mixing", url, f"{round}-{number}", 3, 0.2) for number in range(2)]
         kill_at_random(rivals, "done", choose, least=20, most=120)
-        assert faults_of(path) == {}
+        assert faults_of(url) == {}
         waiting = broker.walk("q", states=["ready", "scheduled", "blocked"])
         keys = Counter(message.key for message in waiting if message.key is not None)
         assert set(keys.values()) <= {1}
 
     assert broker.stats("q").blocked > 0
     _assert_comes_out_in_order(drain_all(broker))
-    assert faults_of(path) == {}
+    assert faults_of(url) == {}
     dead = broker.stats("q").dead
     assert 0 < dead == broker.redrive("q")
     drain_all(broker)
     assert (broker.stats("q").depth, broker.stats("q").dead) == (0, 0)
-    assert faults_of(path) == {}
+    assert faults_of(url) == {}
 
 
 def _assert_comes_out_in_order(drained: list[rowq.Delivery]) -> None:

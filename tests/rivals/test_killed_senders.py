@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 import rowq
-from tests.rivals.conftest import Start
+from tests.rivals.conftest import Start, with_option
 from tests.rivals.process import Rival, kill_at_random
 from tests.support.tables import faults_of
 
@@ -17,15 +16,23 @@ ROUNDS = 8
 THREADS = 6
 
 
-@pytest.mark.parametrize("durability", ["send", "normal"])
-def test_every_answered_send_survives_a_kill_and_no_batch_is_half_written(start: Start, url: str, path: Path, durability: str) -> None:
-    choose = random.Random(f"senders {durability}")
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        *(("sqlite", "durability=send"), ("sqlite", "durability=normal")),
+        *(("postgresql", "durability=full"), ("postgresql", "durability=normal")),
+        ("mariadb", "timeout=30"),
+    ],
+    indirect=["kind"],
+)
+def test_every_answered_send_survives_a_kill_and_no_batch_is_half_written(start: Start, url: str, option: str) -> None:
+    choose = random.Random(f"senders {option}")
     killed: list[Rival] = []
     for round in range(ROUNDS):
-        rivals = [start("sending", f"{round}-{number}", THREADS, 0, query=f"?durability={durability}") for number in range(2)]
+        rivals = [start("sending", with_option(url, option), f"{round}-{number}", THREADS, 0) for number in range(2)]
         kill_at_random(rivals, "sent", choose)
         killed += rivals
-        assert faults_of(path) == {}
+        assert faults_of(url) == {}
 
     with rowq.connect(url) as broker:
         there = list(broker.walk("q"))

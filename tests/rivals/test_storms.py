@@ -6,7 +6,6 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from rowq import Broker, Delivery
 from tests.support.background import Background
@@ -43,7 +42,7 @@ def work_off(broker: Broker, total: int, handle: Callable[[Delivery], None], *se
     return handled
 
 
-def test_every_failure_counts_once(broker: Broker, path: Path) -> None:
+def test_every_failure_counts_once(broker: Broker, url: str) -> None:
     """Each message fails twice and is then acked: three deliveries each, no more and no fewer, numbered."""
     attempts: defaultdict[str, list[int]] = defaultdict(list)
 
@@ -58,10 +57,10 @@ def test_every_failure_counts_once(broker: Broker, path: Path) -> None:
     sends = [partial(broker.send_many, "q", range(10)) for _ in range(THREADS)]
     work_off(broker, THREADS * 10 * 3, fail_twice, *sends)
     assert list(attempts.values()) == [[1, 2, 3]] * (THREADS * 10)
-    assert faults_of(path) == {}
+    assert faults_of(url) == {}
 
 
-def test_a_storm_keeps_the_order_of_groups(broker: Broker, path: Path) -> None:
+def test_a_storm_keeps_the_order_of_groups(broker: Broker, url: str) -> None:
     handled: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     in_hand: Counter[str] = Counter()
     lock = threading.Lock()
@@ -90,10 +89,10 @@ def test_a_storm_keeps_the_order_of_groups(broker: Broker, path: Path) -> None:
             numbers = [number for sender, number in messages if sender == thread]
             assert numbers == sorted(numbers), f"{group} lost the order of sender {thread}"
     assert sum(len(messages) for messages in handled.values()) == THREADS * EACH
-    assert faults_of(path) == {}
+    assert faults_of(url) == {}
 
 
-def test_a_storm_never_makes_a_key_wait_twice(broker: Broker, path: Path) -> None:
+def test_a_storm_never_makes_a_key_wait_twice(broker: Broker, url: str) -> None:
     is_over = threading.Event()
 
     def watch() -> int:
@@ -122,10 +121,10 @@ def test_a_storm_never_makes_a_key_wait_twice(broker: Broker, path: Path) -> Non
     is_over.set()
     consumers.results(60)
     assert watching.result(60) > 0
-    assert faults_of(path) == {}
+    assert faults_of(url) == {}
 
 
-def test_operators_among_the_workers_disturb_nobody(broker: Broker, path: Path) -> None:
+def test_operators_among_the_workers_disturb_nobody(broker: Broker, url: str) -> None:
     is_done = threading.Event()
     refused: list[str] = []
 
@@ -153,4 +152,4 @@ def test_operators_among_the_workers_disturb_nobody(broker: Broker, path: Path) 
     operating.result(30)
     assert Counter(Counter(handled).values()) == {1: 80, 2: 40}
     assert broker.stats("q").depth == 0
-    assert faults_of(path) == {}
+    assert faults_of(url) == {}

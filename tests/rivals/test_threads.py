@@ -42,7 +42,7 @@ def test_sixteen_threads_send_and_sixteen_handle_each_message_once(broker: rowq.
     assert all(history_of(broker, id) == ["enqueued", "delivered", "acked"] for id in sent)
 
 
-def test_threads_on_brokers_of_their_own_share_the_file(url: str, broker: rowq.Broker) -> None:
+def test_threads_on_brokers_of_their_own_share_the_database(url: str, broker: rowq.Broker) -> None:
     def work(worker: int) -> list[int]:
         with rowq.connect(url) as own:
             for number in range(20):

@@ -77,6 +77,7 @@ class TestSources:
         certificate = written(folder, "", "cert.pem")
         values: dict[str, Any] = {
             "url": "sqlite:///b.db",
+            "redis": "redis://localhost/1",
             "host": "localhost",
             "port": 1,
             "workers": 1,

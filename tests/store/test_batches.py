@@ -13,8 +13,13 @@ from rowq.arguments import to_receipt
 from rowq.model.draft import prepare
 from rowq.model.lifecycle import Ack
 from rowq.store.calls import Act, Call, Receive, Send, Settle
+from rowq.store.lane import Lane
 from rowq.store.work import Work
 from tests.store.driver import Spy, error
+
+
+def lane_of(broker: Broker) -> Lane:
+    return Lane(broker._engine.store)
 
 
 def send(payload: Any, queue: str = "q") -> Send:
@@ -49,7 +54,7 @@ def test_a_call_that_spoils_the_batch_fails_alone(broker: Broker, spoiler: str, 
     spoilt, good, other = make(), send("good"), send("other")
     calls: list[Call[Any]] = [good, other]
     calls.insert(place, spoilt)
-    broker._engine.store.perform(calls)
+    lane_of(broker).perform(calls)
     assert isinstance(spoilt.error, kind)
     assert spoilt.result is None
     assert good.error is None and other.error is None
@@ -61,7 +66,7 @@ def test_settles_and_receives_beside_a_spoilt_call_are_done_once(broker: Broker)
     broker.send_many("q", ["acked", "waiting"])
     delivery = broker.receive("q")[0]
     settle, taken = Settle([to_receipt(delivery)], Ack()), receive()
-    broker._engine.store.perform([settle, spoilt_send(), taken])
+    lane_of(broker).perform([settle, spoilt_send(), taken])
     assert settle.result == ["done"]
     assert [row[0] for row in taken.result or []] == [2]
     assert broker.stats("q").depth == 1
@@ -72,7 +77,7 @@ def test_a_refusal_in_company_does_not_outlive_it(broker: Broker) -> None:
     """The spoilt one took the last place. Alone the other is admitted, and must hear that it was."""
     broker.configure("q", max_depth=1)
     spoilt, good = spoilt_send(), send("good")
-    broker._engine.store.perform([spoilt, good])
+    lane_of(broker).perform([spoilt, good])
     assert good.error is None
     assert good.result == [broker.browse("q")[0].id]
 
@@ -80,7 +85,7 @@ def test_a_refusal_in_company_does_not_outlive_it(broker: Broker) -> None:
 def test_a_refused_call_writes_nothing_and_spoils_nothing(broker: Broker) -> None:
     broker.configure("q", max_depth=1)
     first, second, elsewhere = send("first"), send("second"), send("elsewhere", "p")
-    broker._engine.store.perform([first, second, elsewhere])
+    lane_of(broker).perform([first, second, elsewhere])
     assert isinstance(second.error, QueueFull)
     assert first.result and elsewhere.result
     assert sorted(message.payload for message in broker.walk()) == ["elsewhere", "first"]
@@ -88,14 +93,14 @@ def test_a_refused_call_writes_nothing_and_spoils_nothing(broker: Broker) -> Non
 
 def test_what_is_sent_in_a_batch_can_be_received_in_it(broker: Broker) -> None:
     sent, taken = send("x"), receive()
-    broker._engine.store.perform([taken, sent])
+    lane_of(broker).perform([taken, sent])
     assert len(taken.result or []) == 1
 
 
 def test_receives_of_one_batch_share_what_is_there_in_the_order_they_came(broker: Broker) -> None:
     broker.send_many("q", range(15))
     first, second, third = receive(), receive(), receive()
-    broker._engine.store.perform([first, second, third])
+    lane_of(broker).perform([first, second, third])
     assert [len(call.result or []) for call in (first, second, third)] == [10, 5, 0]
 
 
@@ -103,20 +108,20 @@ def test_the_second_settle_of_one_batch_comes_too_late(broker: Broker) -> None:
     broker.send("q", "x")
     delivery = broker.receive("q")[0]
     first, second = (Settle([to_receipt(delivery)], Ack()) for _ in range(2))
-    broker._engine.store.perform([first, second])
+    lane_of(broker).perform([first, second])
     assert (first.result, second.result) == (["done"], ["not_found"])
 
 
 def test_a_busy_database_is_nobodys_fault(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[bool] = []
 
-    def be_busy(*, durable: bool) -> NoReturn:
+    def be_busy(*, durable: bool, patient: bool) -> NoReturn:
         begun.append(durable)
         raise StoreBusy("locked")
 
     monkeypatch.setattr(broker._engine.dialect, "writing", be_busy)
     calls = [send("a"), send("b"), send("c")]
-    broker._engine.store.perform(calls)
+    lane_of(broker).perform(calls)
     assert [type(call.error) for call in calls] == [StoreBusy] * 3
     assert len(begun) == 1, "asking again for each would take four times as long"
 
@@ -131,7 +136,7 @@ def test_a_commit_whose_outcome_is_unknown_is_not_repeated(spy: Spy, broker: Bro
 
     spy.after = fail_after_commit
     calls = [send("a"), send("b")]
-    broker._engine.store.perform(calls)
+    lane_of(broker).perform(calls)
     assert [type(call.error) for call in calls] == [OutcomeUnknown] * 2
     assert [call.result for call in calls] == [None, None]
     assert len(commits) == 1
@@ -145,7 +150,7 @@ def test_a_commit_that_failed_for_sure_was_not_written(spy: Spy, broker: Broker)
 
     spy.before = fail_before_commit
     calls = [send("a"), send("b")]
-    broker._engine.store.perform(calls)
+    lane_of(broker).perform(calls)
     assert [type(call.error) for call in calls] == [StoreFull] * 2
     spy.before = lambda connection, statement: None
     broker.send("q", "c")
@@ -170,8 +175,8 @@ def test_what_is_committed_is_not_done_again_when_nobody_can_be_woken(broker: Br
     def fail(woken: object) -> NoReturn:
         raise RuntimeError("no bell")
 
-    broker._engine.store.on_ready = fail
+    broker._engine.store.on_tidings = fail
     calls = [send("a"), send("b")]
-    broker._engine.store.perform(calls)
+    lane_of(broker).perform(calls)
     assert [call.error for call in calls] == [None, None]
     assert broker.stats("q").ready == 2

@@ -33,7 +33,7 @@ MAY_SCAN_BY_STATISTICS = {
 INDEXES = {
     "take_ready": "SEARCH r USING PRIMARY KEY (queue=?)",
     "take_due": "SEARCH s USING INDEX rowq_scheduled_due (queue=? AND due<?)",
-    "take_lease_expired": "SEARCH rowq_leased USING COVERING INDEX rowq_leased_until (queue=? AND lease_until<?)",
+    "take_lease_expired": "SEARCH rowq_leased USING COVERING INDEX rowq_leased_until (queue=? AND lease_until>? AND lease_until<?)",
     "take_dead": "SEARCH d USING INDEX rowq_dead_due (queue=? AND due>? AND due<?)",
     "lock_leased": "SEARCH rowq_leased USING INTEGER PRIMARY KEY (rowid=?)",
     "hold_ready": "SEARCH r USING PRIMARY KEY (queue=? AND ranking=? AND position=? AND seq=?)",

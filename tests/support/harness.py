@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import rowq
 from rowq import Broker, ManualClock
 from tests.support.blocking import BlockingBroker, LoopThread
+from tests.support.database import Database, new_database, run
 
 if TYPE_CHECKING:
     from tests.support.server import Server
@@ -23,8 +23,8 @@ Opener = Callable[..., Broker]
 class Harness:
     """What a contract test may touch: `broker`, `clock`, and the ways to open the same database again."""
 
-    def __init__(self, folder: Path, opener: Opener) -> None:
-        self.folder = folder
+    def __init__(self, database: Database, opener: Opener) -> None:
+        self.database = database
         self.clock = ManualClock()
         self._opener = opener
         self._open: list[Broker] = []
@@ -38,7 +38,7 @@ class Harness:
 
     @property
     def url(self) -> str:
-        return f"sqlite:///{self.folder / 'jobs.db'}"
+        return self.database.url
 
     def open(self, **options: Any) -> Broker:
         """One more broker on the same database, closed with the harness."""
@@ -54,14 +54,13 @@ class Harness:
 
     def elsewhere(self) -> Harness:
         """A database of its own beside this one, opened the same way."""
-        folder = self.folder / "elsewhere"
-        folder.mkdir()
-        return Harness(folder, self._opener)
+        return Harness(self.database.elsewhere(), self._opener)
 
-    def connection(self) -> sqlite3.Connection:
+    def connection(self) -> Any:
         """The application's own connection to the database that the queue lives in."""
-        connection = sqlite3.connect(self.folder / "jobs.db", timeout=10, check_same_thread=False)
-        connection.execute("CREATE TABLE IF NOT EXISTS orders (name TEXT)")
+        connection = self.database.connection()
+        run(connection, "CREATE TABLE IF NOT EXISTS orders (name TEXT)")
+        run(connection, "DELETE FROM orders")
         connection.commit()
         return connection
 
@@ -99,17 +98,24 @@ def _served(loop: LoopThread, connect: Opener) -> Opener:
     return open_one
 
 
-BACKENDS: dict[str, Callable[[LoopThread], Opener]] = {
-    "sqlite-sync": lambda loop: rowq.connect,
-    "sqlite-async": _blocking,
+OPENERS: dict[str, Callable[[LoopThread], Opener]] = {
+    "sync": lambda loop: rowq.connect,
+    "async": _blocking,
     "http-sync": lambda loop: _served(loop, rowq.connect),
     "http-async": lambda loop: _served(loop, _blocking(loop)),
 }
+BACKENDS = [
+    *("sqlite-sync", "sqlite-async", "sqlite-http-sync", "sqlite-http-async"),
+    *("postgresql-sync", "postgresql-async", "postgresql-http-sync"),
+    *("mariadb-sync", "mariadb-async", "mariadb-http-sync"),
+]
+"""A kind of database, and the way to it. A new one is one more entry."""
 
 
 @contextmanager
 def harness_for(backend: str, folder: Path, loop: LoopThread) -> Iterator[Harness]:
-    harness = Harness(folder, BACKENDS[backend](loop))
+    kind, _, way = backend.partition("-")
+    harness = Harness(new_database(kind, folder), OPENERS[way](loop))
     try:
         yield harness
     finally:

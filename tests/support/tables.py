@@ -1,9 +1,15 @@
-"""Looks straight into the tables of a SQLite file for what must never be there. Every query names the rows that are wrong."""
+"""Looks straight into the tables of any database for what must never be there. Every query names the rows that are wrong."""
 
 from __future__ import annotations
 
 import sqlite3
+from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.support.servers.mariadb import connected
 
 _PLACES = """
     SELECT seq, queue, 'ready' AS state, attempts, expires_at, NULL AS reason FROM rowq_ready
@@ -13,6 +19,11 @@ _PLACES = """
     UNION ALL SELECT seq, queue, 'dead', attempts, NULL, reason FROM rowq_dead
     UNION ALL SELECT seq, queue, 'finished', attempts, NULL, NULL FROM rowq_history WHERE queue <> ''
 """
+_MEMBERS = """
+    SELECT p.seq, p.queue, p.state, p.expires_at, m.message_key, m.group_key FROM places p JOIN rowq_messages m USING (seq)
+    WHERE p.state IN ('ready', 'scheduled', 'blocked', 'leased') AND p.reason IS NULL
+"""
+_WAITING = "SELECT * FROM members WHERE state <> 'leased'"
 
 _FAULTS = {
     "in two states": "SELECT seq FROM places GROUP BY seq HAVING COUNT(*) > 1",
@@ -20,7 +31,7 @@ _FAULTS = {
     "a state without a body": "SELECT seq FROM places WHERE state <> 'finished' AND seq NOT IN (SELECT seq FROM rowq_messages)",
     "a state of another queue": "SELECT p.seq FROM places p JOIN rowq_messages m USING (seq) WHERE p.queue <> m.queue",
     "a queue that is not listed": "SELECT seq FROM places WHERE queue NOT IN (SELECT name FROM rowq_queues)",
-    "a seq that was never drawn": "SELECT seq FROM places WHERE seq > (SELECT value FROM rowq_counters WHERE name = 'seq')",
+    "a seq that was never drawn": "SELECT seq FROM places WHERE seq > (<last drawn>)",
     "ready out of its rank": "SELECT seq FROM rowq_ready r JOIN rowq_messages m USING (seq) WHERE r.ranking <> -m.priority",
     "moved, and not written down": """
         SELECT r.seq FROM rowq_ready r LEFT JOIN rowq_moved v USING (seq)
@@ -50,44 +61,117 @@ _FAULTS = {
     "an own id of nobody": "SELECT seq FROM rowq_own_ids WHERE gone_at IS NULL AND seq NOT IN (SELECT seq FROM places)",
 }
 
-_VIEWS = f"""
-CREATE TEMP VIEW places AS {_PLACES};
-CREATE TEMP VIEW members AS
-    SELECT p.seq, p.queue, p.state, p.expires_at, m.message_key, m.group_key FROM places p JOIN rowq_messages m USING (seq)
-    WHERE p.state IN ('ready', 'scheduled', 'blocked', 'leased') AND p.reason IS NULL;
-CREATE TEMP VIEW waiting AS SELECT * FROM members WHERE state <> 'leased';
+_STORIES = """
+    SELECT DISTINCT seq FROM (
+        SELECT seq, event, LAG(event) OVER (PARTITION BY seq ORDER BY id) AS earlier FROM rowq_audit
+        WHERE seq IS NOT NULL AND event NOT IN ('extended', 'replaced')
+    ) AS story
+    WHERE (event = 'delivered' AND (earlier IS NULL OR earlier IN ('delivered', 'acked', 'deleted', 'purged', 'superseded')))
+        OR (event IN ('acked', 'nacked', 'released', 'rejected', 'rescheduled', 'lease_expired') AND earlier <> 'delivered')
 """
+"""A message is delivered, and then settled or lost by its consumer, before it is delivered again; once, each time."""
 
 
-class Tables:
-    """A second pair of eyes on a database; it never writes."""
+class Tables(ABC):
+    """A second pair of eyes on a database; it never writes.
 
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
-        self._connection.executescript(_VIEWS)
+    All is asked in one statement: one moment, also while others write.
+    """
+
+    last_drawn: str
+    """The highest seq that was ever given out."""
+
+    def __init__(self) -> None:
+        asked = [f"SELECT '{fault}' AS fault, found.* FROM ({query}) AS found" for fault, query in _FAULTS.items()]
+        text = f"WITH places AS ({_PLACES}), members AS ({_MEMBERS}), waiting AS ({_WAITING})\n" + "\nUNION ALL ".join(asked)
+        self._question = text.replace("<last drawn>", self.last_drawn)
 
     def faults(self) -> dict[str, list[int]]:
         """What is wrong, with the seqs concerned; nothing is well."""
-        self._connection.execute("BEGIN")
-        try:
-            found = {fault: [row[0] for row in self._connection.execute(query)] for fault, query in _FAULTS.items()}
-        finally:
-            self._connection.execute("ROLLBACK")
-        return {fault: seqs for fault, seqs in found.items() if seqs}
+        found: dict[str, list[int]] = {}
+        for fault, seq in self._ask(self._question):
+            found.setdefault(fault, []).append(seq)
+        return found
 
-    def integrity(self) -> str:
-        answer: str = self._connection.execute("PRAGMA integrity_check").fetchone()[0]
-        return answer
+    def impossible_stories(self) -> dict[str, list[int]]:
+        """Messages of which the audit tells what cannot have happened: two held them at once, or settled the same delivery."""
+        seqs = [row[0] for row in self._ask(_STORIES)]
+        return {"held by two": seqs} if seqs else {}
+
+    def damage(self) -> dict[str, list[int]]:
+        """Where the file itself may be broken, and not only what is in it."""
+        return {}
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def _ask(self, question: str) -> list[Any]: ...
+
+
+class SqliteTables(Tables):
+    last_drawn = "SELECT value FROM rowq_counters WHERE name = 'seq'"
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__()
+        self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+
+    def damage(self) -> dict[str, list[int]]:
+        ((answer,),) = self._ask("PRAGMA integrity_check")
+        return {} if answer == "ok" else {answer: [0]}
 
     def close(self) -> None:
         self._connection.close()
 
+    def _ask(self, question: str) -> list[Any]:
+        return self._connection.execute(question).fetchall()
 
-def faults_of(path: Path) -> dict[str, list[int]]:
-    """Everything at once, for a database that nobody is changing."""
-    tables = Tables(path)
+
+class PostgresqlTables(Tables):
+    last_drawn = "SELECT last_value FROM rowq_seq"
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        # Planning takes longer than looking: it is done once.
+        self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
+        self._connection.execute("SET search_path TO rowq; SET plan_cache_mode = force_generic_plan; SET jit = off", prepare=False)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, question: str) -> list[Any]:
+        return self._connection.execute(question).fetchall()
+
+
+class MariadbTables(Tables):
+    last_drawn = "SELECT value FROM rowq_counters WHERE name = 'seq'"
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._connection = connected(url)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, question: str) -> list[Any]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(question)
+            return list(cursor.fetchall())
+
+
+def tables_of(where: Path | str) -> Tables:
+    """Of a SQLite file, or of whatever a URL names."""
+    if isinstance(where, Path):
+        return SqliteTables(where)
+    if where.startswith("postgresql://"):
+        return PostgresqlTables(where)
+    return MariadbTables(where) if where.startswith("mariadb://") else SqliteTables(where.removeprefix("sqlite:///"))
+
+
+def faults_of(where: Path | str) -> dict[str, list[int]]:
+    """Everything at once."""
+    tables = tables_of(where)
     try:
-        damage = tables.integrity()
-        return tables.faults() | ({} if damage == "ok" else {damage: [0]})
+        return tables.faults() | tables.impossible_stories() | tables.damage()
     finally:
         tables.close()

@@ -38,7 +38,7 @@ class Session:
         """The broker. Only a command that puts something into a database creates one: elsewhere a mistyped URL is told, not made true."""
         if self.is_remote:
             return rowq.connect(self.url, timeout=None if "timeout=" in self.url else REMOTE_TIMEOUT)
-        return rowq.connect(self.url, migrate=create, upkeep=upkeep, actor=_actor())
+        return rowq.connect(self.url, migrate=create, upkeep=upkeep, actor=actor())
 
     @property
     def is_remote(self) -> bool:
@@ -90,7 +90,7 @@ def _is_text(word: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
-def _actor() -> str:
+def actor() -> str:
     """Who acts, for the audit; a container's user may have no name."""
     try:
         return f"cli:{getpass.getuser()}"

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import api_keys, database, dead_letters, messages, queues, receipts, serve, transfer
+from rowq.cli import api_keys, copying, database, dead_letters, messages, queues, receipts, serve, transfer
 from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Json, Shared, add_command
 from rowq.cli.failure import READER_GONE, USAGE, Failure, ReaderGone, UsageError, give_up_stdout, report, understand
 from rowq.cli.output import Output
@@ -19,7 +19,7 @@ CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
     "Deliveries, by receipt": (receipts.ack, receipts.nack, receipts.reject, receipts.reschedule, receipts.extend),
     "Queues": (queues.stats, queues.configure, queues.pause, queues.resume, queues.purge),
     "Dead letters": (dead_letters.dead, dead_letters.redrive),
-    "In and out": (transfer.load, transfer.dump),
+    "In and out": (transfer.load, transfer.dump, copying.copy),
     "Database": (database.doctor, database.migrate, database.sweep),
     "Server": (serve.serve,),
 }

@@ -30,13 +30,14 @@ def _duration(name: str, help: str, panel: str) -> Any:
     return typer.Option(name, metavar="DURATION", parser=value.duration, help=help, rich_help_panel=panel, show_default=False)
 
 
+Redis = Annotated[str | None, _option("--redis", "redis://…: tell other servers on the database by it.", _LISTENING, "URL")]
 Config = Annotated[Path | None, _option("--config", "Default: ROWQ_CONFIG, else rowq.toml if it is there.", _LISTENING, "FILE")]
 Host = Annotated[str | None, _option("--host", "The address to listen on, 127.0.0.1 by default. Others need a key.", _LISTENING)]
 Port = Annotated[int | None, _option("--port", "The port, 8080 by default; 0 takes a free one.", _LISTENING)]
 TlsCert = Annotated[str | None, _option("--tls-cert", "A certificate with its chain (PEM): then it is https.", _LISTENING, "FILE")]
 TlsKey = Annotated[str | None, _option("--tls-key", "Its key, if that is in a file of its own.", _LISTENING, "FILE")]
 Http2 = Annotated[bool | None, _option("--http2/--no-http2", "Speak HTTP/2 too; needs the extra http2.", _LISTENING)]
-Workers = Annotated[int | None, _option("--workers", "How many processes, 1 by default. SQLite takes one.", _LISTENING)]
+Workers = Annotated[int | None, _option("--workers", "How many processes serve, 1 by default. SQLite takes one.", _LISTENING)]
 StopTimeout = Annotated[float | None, _duration("--stop-timeout", "How long requests may take to end at a stop; 30s.", _LISTENING)]
 
 MaxBodyBytes = Annotated[int | None, _option("--max-body-bytes", "The largest request, 16 MiB by default.", _LIMITS)]
@@ -44,7 +45,7 @@ MaxHeaderBytes = Annotated[int | None, _option("--max-header-bytes", "The larges
 HeaderTimeout = Annotated[float | None, _duration("--header-timeout", "How long headers may take to arrive; 10s.", _LIMITS)]
 BodyTimeout = Annotated[float | None, _duration("--body-timeout", "How long a body may take to arrive; 30s.", _LIMITS)]
 IdleTimeout = Annotated[float | None, _duration("--idle-timeout", "How long a connection may rest; 75s.", _LIMITS)]
-MaxConnections = Annotated[int | None, _option("--max-connections", "How many connections, 10,000 by default.", _LIMITS)]
+MaxConnections = Annotated[int | None, _option("--max-connections", "How many connections in all, 10,000 by default.", _LIMITS)]
 Backlog = Annotated[int | None, _option("--backlog", "How many may wait to be accepted, 2,048 by default.", _LIMITS)]
 
 LogFormat = Annotated[Literal["text", "json"] | None, _option("--log-format", "How logs on stderr look: text or json.", _LOGS)]
@@ -58,6 +59,7 @@ Otel = Annotated[bool | None, _option("--otel/--no-otel", "Trace with OpenTeleme
 def serve(
     session: Session,
     config: Config = None,
+    redis: Redis = None,
     host: Host = None,
     port: Port = None,
     tls_cert: TlsCert = None,
@@ -111,7 +113,8 @@ def _show(session: Session, address: Address) -> None:
         output.document({"url": url, "database": address.database, "needs_key": address.needs_key})
         return
     curl = 'curl -H "X-API-Key: $ROWQ_API_KEY"' if address.needs_key else "curl"
-    output.line(f"rowq {rowq.__version__} serves {address.database} at {url}")
+    workers = "" if address.workers == 1 else f", with {address.workers} workers"
+    output.line(f"rowq {rowq.__version__} serves {address.database} at {url}{workers}")
     output.line("")
     for what, path, body in _STEPS:
         output.line(f"  {what:8} {curl} {url}{path} -d '{body}'")

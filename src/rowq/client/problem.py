@@ -22,7 +22,7 @@ def _family(kind: type[RowqError]) -> Iterator[type[RowqError]]:
         yield from _family(child)
 
 
-_BY_CODE: dict[str, type[RowqError]] = {kind.code: kind for kind in _family(RowqError)}
+_BY_CODE: dict[str, type[RowqError]] = {kind.code: kind for kind in _family(RowqError) if kind.__module__ == RowqError.__module__}
 # The server's broker was closed, not the one in the caller's hands.
 _BY_CODE[BrokerClosed.code] = ServerUnavailable
 _BY_CODE["body_too_large"] = PayloadTooLarge

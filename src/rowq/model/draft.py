@@ -28,6 +28,8 @@ KEYED, GROUPED, HAS_DEADLINE, HAS_OWN_ID, HAS_KV_KEYS = 1, 2, 4, 8, 16
 """Marks travel with a message's lease, so that settling a plain one reads nothing else."""
 
 MODE_MARKS: dict[DeliveryMode, int] = {"at_most_once": 32, "at_least_once": 64}
+HARMLESS = sum(MODE_MARKS.values())
+"""Marks with which nothing hangs on a message."""
 """Marks of a lease alone: this consumer asked for that mode, whatever the queue says."""
 
 

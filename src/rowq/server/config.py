@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,6 +30,7 @@ class Config(Struct, frozen=True, kw_only=True):
     """Everything that can be said; the values here hold where nobody says anything."""
 
     url: str = "sqlite:///rowq.db"
+    redis: str | None = None
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
@@ -101,7 +103,7 @@ def _converted(name: str, value: Any, where: str, *, strict: bool) -> Any:
     try:
         return msgspec.convert(value, _TYPES[name], strict=strict)
     except msgspec.ValidationError as error:
-        shown = "" if name == "url" else f", and it says {value!r}"
+        shown = "" if name in ("url", "redis") else f", and it says {value!r}"
         raise InvalidArgument(f"{where} is not possible: {error}{shown}") from None
 
 
@@ -121,6 +123,8 @@ def _check_together(config: Config) -> None:
             f"workers={config.workers} would be slower on SQLite, which lets one process write at a time: leave it at 1, "
             "and requests that come together are written together"
         )
+    if config.workers > 1 and not hasattr(os, "fork"):
+        raise InvalidArgument(f"workers={config.workers} needs a system that can fork, which this one cannot: leave it at 1")
     digests = [digest for _, digest in config.keys]
     if len(set(digests)) < len(digests):
         raise InvalidArgument("two keys have the same secret: nobody could tell who is who, so give each its own")

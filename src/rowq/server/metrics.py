@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 import rowq
 from rowq.engine import Engine
-from rowq.meter import OTHER, Histogram, Meter, QueueMeter
+from rowq.meter import OTHER, Histogram, Meter, QueueMeter, StoreMeter
 from rowq.model.message import State, Stats
 
 _log = logging.getLogger("rowq.server")
@@ -79,12 +79,12 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """For prometheus_client, which asks the collectors of a registry one after another."""
-        queues, depths = self._meter.read_queues(), self._depths_of_now()
+        (queues, store), depths = self._meter.read(), self._depths_of_now()
         yield from _counters(queues)
         yield _spans("rowq_wait_seconds", "From when a message could be received to its delivery.", queues, lambda queue: queue.waits)
         yield _spans("rowq_processing_seconds", "From the delivery of a message to its ack.", queues, lambda queue: queue.processing)
         yield from _depth_gauges({label: depth for label, depth in (depths or {}).items() if label in queues})
-        yield from self._store()
+        yield from _transactions(store)
         yield _gauge("rowq_store_readable", "Whether the depths of the queues could be read in time.", float(depths is not None))
         for name, value in self.gauges.items():
             yield _gauge(name, f"{name.removeprefix('rowq_').replace('_', ' ').capitalize()}.", value())
@@ -126,21 +126,6 @@ class Metrics:
     def _depths_of_now(self) -> dict[str, _Depth] | None:
         return self._depths if self._monotonic() - self._counted_at <= OLD else None
 
-    def _store(self) -> Iterator[Metric]:
-        store = self._meter.read_store()
-        seconds = HistogramMetricFamily(
-            "rowq_transaction_seconds", "How long transactions took, by whether they had to be synced.", labels=["durable"]
-        )
-        for durable, histogram in store.latency.items():
-            seconds.add_metric(["true" if durable else "false"], _buckets(histogram), histogram.total)
-        yield seconds
-        for name, help, histogram in (
-            ("rowq_transaction_calls", "Calls that shared a transaction.", store.calls),
-            ("rowq_transaction_rows", "Messages sent, settled or delivered in a transaction.", store.rows),
-        ):
-            yield HistogramMetricFamily(name, help, _buckets(histogram), histogram.total)
-        yield CounterMetricFamily("rowq_transaction_failures", "Transactions that were rolled back.", store.failures)
-
 
 def _counters(queues: Mapping[str, QueueMeter]) -> Iterator[Metric]:
     """Zeros too: a rise from nothing to one is seen by nobody."""
@@ -154,6 +139,21 @@ def _counters(queues: Mapping[str, QueueMeter]) -> Iterator[Metric]:
         for reason in REASONS:
             dead.add_metric([label, reason], queue.counts[f"dead:{reason}"])
     yield dead
+
+
+def _transactions(store: StoreMeter) -> Iterator[Metric]:
+    seconds = HistogramMetricFamily(
+        "rowq_transaction_seconds", "How long transactions took, by whether they had to be synced.", labels=["durable"]
+    )
+    for durable, histogram in store.latency.items():
+        seconds.add_metric(["true" if durable else "false"], _buckets(histogram), histogram.total)
+    yield seconds
+    for name, help, histogram in (
+        ("rowq_transaction_calls", "Calls that shared a transaction.", store.calls),
+        ("rowq_transaction_rows", "Messages sent, settled or delivered in a transaction.", store.rows),
+    ):
+        yield HistogramMetricFamily(name, help, _buckets(histogram), histogram.total)
+    yield CounterMetricFamily("rowq_transaction_failures", "Transactions that were rolled back.", store.failures)
 
 
 def _spans(name: str, help: str, queues: Mapping[str, QueueMeter], of: Callable[[QueueMeter], Histogram]) -> Metric:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from types import FrameType
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -21,19 +18,24 @@ from msgspec import Struct
 from rowq.connect import open_engine
 from rowq.engine import Engine
 from rowq.meter import Meter
+from rowq.model.access import KnownKey
 from rowq.server import logs
 from rowq.server.app import App
+from rowq.server.board import Board
 from rowq.server.config import Config, check_exposed
 from rowq.server.gate import Gate
 from rowq.server.listening import allow_connections, is_exposed, open_sockets, tls_context
 from rowq.server.metrics import Metrics
 from rowq.server.protocol import make_protocol
+from rowq.server.server import Server, WorkerServer
 from rowq.server.service import Limits, Service
+from rowq.server.shared_limit import share_limit
+from rowq.server.shared_meter import SharedMeter
 from rowq.server.tracing import open_tracing
+from rowq.server.workers import Worker, Workers
+from rowq.store.redis_connection import check_redis_url
 
 _log = logging.getLogger("rowq.server")
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Address(Struct, frozen=True):
@@ -42,94 +44,118 @@ class Address(Struct, frozen=True):
     url: str
     database: str
     needs_key: bool
+    workers: int = 1
 
 
 def serve(config: Config, announce: Callable[[Address], None]) -> None:
     """Runs until SIGTERM or SIGINT. Then nobody new is let in, waiting receives are answered with nothing, and all others as usual."""
     logs.configure(config.log_format, config.log_level)
-    with ExitStack() as closing:
-        engine = open_engine(config.url, actor="server", defaults=config.defaults)
-        closing.callback(engine.close)
-        gate = (logs.NamingGate if config.access_log else Gate)(config.keys, engine.insights.known_keys)
-        gate.learn(engine.insights.known_keys())
-        check_exposed(config.host, not config.is_local, has_keys=not gate.is_open)
-        sockets = open_sockets(config.host, config.port, config.backlog)
-        for listening in sockets:
-            closing.callback(listening.close)
-        if is_exposed(sockets):
-            check_exposed(config.host, True, has_keys=not gate.is_open)
-            gate.shut()
-        service = _service(config, engine, gate)
-        server = _Server(_uvicorn(config, App(service)), service)
-        _collect_less()
-        address = Address(_url(config, sockets), logs.redact(config.url), not gate.is_open)
-        server.announce = lambda: announce(address)
-        server.run(sockets)
+    with ExitStack() as stack:
+        engine = _open(config) if config.workers == 1 else _look_into(config)
+        stack.callback(engine.close)
+        door = _Door(config, engine, stack)
+        if config.workers == 1:
+            _serve_alone(config, door, lambda: announce(door.address))
+        else:
+            engine.close()
+            _serve_together(config, door, lambda: announce(door.address))
     _log.info("rowq has stopped")
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's, which watches the keys as long as it runs, and knows how our waiting requests are ended."""
-
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
-        super().__init__(config)
-        self.announce: Callable[[], None] = lambda: None
-        self._service = service
-        self._watch: asyncio.Task[None] | None = None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._watch = asyncio.create_task(self._service.gate.watch())
-        self.announce()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        _log.info("rowq is stopping; a second signal ends it at once")
-        if self._watch is not None:
-            self._watch.cancel()
-        self._service.stop()
-        await super().shutdown(sockets)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """uvicorn would raise the signal once more at the end, and so end the process before the database is closed."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  # as signal.signal calls it
-        if self.should_exit:
-            os._exit(128 + sig)  # what is committed stays, the rest never was: the same as after a crash
-        self.should_exit = True
+def _open(config: Config) -> Engine:
+    return open_engine(config.url, actor="server", defaults=config.defaults, redis=config.redis)
 
 
-def _service(config: Config, engine: Engine, gate: Gate) -> Service:
-    meter = Meter()
-    engine.attach(meter)
-    return Service(
-        engine, gate, Limits(config.max_body_bytes, config.body_timeout), metrics=Metrics(engine, meter), tracing=open_tracing(config.otel)
-    )
+def _look_into(config: Config) -> Engine:
+    """The database that others are going to serve: it begins no thread, since a fork would not take that along."""
+    if config.redis is not None:
+        check_redis_url(config.redis)
+    return open_engine(config.url, actor="server", defaults=config.defaults, upkeep=False)
 
 
-def _uvicorn(config: Config, app: App) -> uvicorn.Config:
-    options: dict[str, Any] = {}
-    if config.tls_cert is not None:
-        context = tls_context(config.tls_cert, config.tls_key, http2=config.http2)
-        options["ssl_context_factory"] = lambda *_: context
+class _Door:
+    """What stands between the world and the database. It is made once, and all workers share it."""
+
+    def __init__(self, config: Config, engine: Engine, stack: ExitStack) -> None:
+        self.engine = engine
+        self.gate = (logs.NamingGate if config.access_log else Gate)(config.keys, self._known_keys)
+        self.learn()
+        check_exposed(config.host, not config.is_local, has_keys=not self.gate.is_open)
+        self.sockets = open_sockets(config.host, config.port, config.backlog)
+        stack.callback(self.close)
+        if is_exposed(self.sockets):
+            check_exposed(config.host, True, has_keys=not self.gate.is_open)
+            self.gate.shut()
+        self.tls = None if config.tls_cert is None else tls_context(config.tls_cert, config.tls_key, http2=config.http2)
+        self.protocol = _protocol(config)
+        self.address = Address(_url(config, self.sockets), logs.redact(config.url), not self.gate.is_open, config.workers)
+
+    def learn(self) -> None:
+        self.gate.learn(self._known_keys())
+
+    def close(self) -> None:
+        for listening in self.sockets:
+            listening.close()
+
+    def _known_keys(self) -> list[KnownKey]:
+        return self.engine.insights.known_keys()
+
+
+def _serve_alone(config: Config, door: _Door, announce: Callable[[], None]) -> None:
+    service = _service(config, door, Meter())
+    server = Server(_uvicorn(config, door, service), service, announce)
+    _collect_less()
+    server.run(door.sockets)
+
+
+def _serve_together(config: Config, door: _Door, announce: Callable[[], None]) -> None:
+    with closing(Board(config.workers)) as board:
+        gc.collect()
+        gc.freeze()  # what is there now stays for good: a collection that writes to it would make a copy for every worker
+        work = partial(_serve_as, config, door, board)
+        Workers(config.workers, work, on_ready=announce, on_stop=door.close, on_end=board.leave).run()
+
+
+def _serve_as(config: Config, door: _Door, board: Board, worker: Worker) -> None:
+    """In a process of its own, with a database of its own behind the door that all share."""
+    with ExitStack() as stack:
+        meter = SharedMeter(board, worker.number)
+        stack.callback(meter.close)
+        door.engine = _open(config)
+        stack.callback(door.engine.close)
+        door.learn()
+        door.protocol = share_limit(door.protocol, board, worker.number, config.max_connections)
+        service = _service(config, door, meter)
+        if service.tracing is not None:
+            stack.callback(_flush_spans)
+        server = WorkerServer(_uvicorn(config, door, service), service, worker, board)
+        meter.start()
+        _collect_less()
+        server.run(door.sockets)
+
+
+def _service(config: Config, door: _Door, meter: Meter) -> Service:
+    door.engine.attach(meter)
+    limits = Limits(config.max_body_bytes, config.body_timeout)
+    return Service(door.engine, door.gate, limits, metrics=Metrics(door.engine, meter), tracing=open_tracing(config.otel))
+
+
+def _flush_spans() -> None:
+    """OpenTelemetry does it when the interpreter ends, and a worker is over before."""
+    from opentelemetry import trace
+
+    flush: Callable[[], object] | None = getattr(trace.get_tracer_provider(), "force_flush", None)
+    if flush is not None:
+        flush()
+
+
+def _uvicorn(config: Config, door: _Door, service: Service) -> uvicorn.Config:
+    app = App(service)
+    options: dict[str, Any] = {} if door.tls is None else {"ssl_context_factory": lambda *_: door.tls}
     return uvicorn.Config(
         logs.AccessLog(app) if config.access_log else app,
         loop="auto" if sys.platform == "win32" else "uvloop",
-        http=make_protocol(
-            http2=config.http2,
-            max_header_bytes=config.max_header_bytes,
-            header_timeout=config.header_timeout,
-            max_connections=_connections(config.max_connections),
-        ),
+        http=door.protocol,
         ws="none",
         interface="asgi3",
         lifespan="off",
@@ -141,6 +167,15 @@ def _uvicorn(config: Config, app: App) -> uvicorn.Config:
         timeout_keep_alive=config.idle_timeout,  # type: ignore[arg-type]  # it goes to call_later, which takes fractions
         timeout_graceful_shutdown=config.stop_timeout,  # type: ignore[arg-type]  # and this to wait_for
         **options,
+    )
+
+
+def _protocol(config: Config) -> type[asyncio.Protocol]:
+    return make_protocol(
+        http2=config.http2,
+        max_header_bytes=config.max_header_bytes,
+        header_timeout=config.header_timeout,
+        max_connections=_connections(config.max_connections),
     )
 
 

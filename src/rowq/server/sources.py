@@ -16,7 +16,7 @@ from rowq.errors import InvalidArgument
 
 _PREFIX = "ROWQ_"
 _OTHER_VARIABLES = ("API_KEY", "API_KEYS", "DEFAULTS", "CONFIG")
-_OF_OTHERS = re.compile(r"HYPOTHESIS|SERVICE_(HOST|PORT).*|PORT_\d+_.*")
+_OF_OTHERS = re.compile(r"HYPOTHESIS|TEST_\w+|SERVICE_(HOST|PORT).*|PORT_\d+_.*")
 """Our own tests', and those that Kubernetes gives to every container beside a service named rowq."""
 
 

@@ -11,6 +11,7 @@ from rowq.model.lifecycle import Extend, Reject, Reschedule, Verdict
 from rowq.model.message import Outcome
 from rowq.model.queue import DeliveryMode, dead_topic
 from rowq.store.dialect import Row
+from rowq.store.retrying import WouldWait
 
 if TYPE_CHECKING:
     from rowq.store.work import Work
@@ -25,12 +26,27 @@ class Call(Generic[T]):
 
     rows = 1
     size = 0
+    good_until: float | None = None
+    """By `clock.running`: past that its result is worth nothing any more."""
 
     def __init__(self) -> None:
         self.result: T | None = None
         self.error: BaseException | None = None
         self.actor: str | None = None
         """Who asks, for the audit; None: whoever opened the store."""
+
+    @property
+    def would_wait(self) -> bool:
+        """Somebody else's transaction stands in its way."""
+        return self.error is not None and isinstance(self.error, WouldWait)
+
+    def anew(self) -> Call[T]:
+        """As if it had not been tried."""
+        self.result = self.error = None
+        return self
+
+    def withdrawn(self) -> Call[T]:
+        raise AssertionError(f"the result of {type(self).__name__} does not grow old")
 
 
 class Send(Call[list[str]]):
@@ -55,7 +71,7 @@ class Send(Call[list[str]]):
 class Receive(Call[list[Row]]):
     """Leases up to `max` messages of a queue, or of its dead letters, to one consumer; gives rows for `rows.to_deliveries`."""
 
-    __slots__ = ("consumer", "delivery", "from_dead", "lease_ms", "max", "queue", "rows", "topic")
+    __slots__ = ("consumer", "delivery", "from_dead", "good_until", "lease_ms", "max", "queue", "rows", "topic")
 
     def __init__(
         self, queue: str, max: int, lease_ms: int | None, consumer: str | None, *, from_dead: bool, delivery: DeliveryMode | None
@@ -69,6 +85,20 @@ class Receive(Call[list[Row]]):
         self.from_dead = from_dead
         self.delivery = delivery
         self.topic = dead_topic(queue) if from_dead else queue
+        self.good_until: float | None = None
+
+    def begun(self, at: float, now: int) -> None:
+        """It was performed by a transaction that began then, by `clock.running` and by the clock. An answer that took over a quarter
+        of the lease is not given: whoever was stopped and continued must not believe that it holds what is another's by now."""
+        if self.result:
+            lease = (min([row[4] for row in self.result]) - now) / 1000
+            self.good_until = at + max(lease / 4, min(lease, 0.25))
+
+    def withdrawn(self) -> Receive:
+        """A twin that holds what this one must not give out."""
+        twin = Receive(self.queue, self.max, self.lease_ms, self.consumer, from_dead=self.from_dead, delivery=self.delivery)
+        twin.result, self.result = self.result, []
+        return twin
 
 
 class Settle(Call[list[Outcome]]):
@@ -77,7 +107,7 @@ class Settle(Call[list[Outcome]]):
     `reaches` says which queues the caller may touch: to it, a delivery from another one is not found.
     """
 
-    __slots__ = ("reaches", "receipts", "rows", "until", "verdict")
+    __slots__ = ("is_in_doubt", "reaches", "receipts", "rows", "until", "verdict")
 
     def __init__(self, receipts: Sequence[Receipt], verdict: Verdict | Extend) -> None:
         super().__init__()
@@ -85,6 +115,8 @@ class Settle(Call[list[Outcome]]):
         self.verdict = verdict
         self.rows = len(receipts)
         self.until: dict[int, int] = {}
+        self.is_in_doubt = False
+        """It may have been done already, by a transaction whose answer was lost: then what is gone was acked by it."""
         self.reaches: Callable[[str], bool] | None = None
 
     @property

@@ -49,11 +49,12 @@ _WRITES: dict[str, tuple[str, ...] | None] = {
         *("message_key", "group_key", "priority", "own_id"),
     ),
     "insert_expiring": ("seq", "queue", "ends_at"),
-    "delete_audit": ("id",),
+    "delete_audit": None,
     "audit_enqueued": ("first", "last", "actor"),
     "insert_audit": ("at", "queue", "seq", "event", "attempt", "actor", "detail"),
 }
-"""In the order of writing: the columns of a query that is run for each row; None for one that takes a list of seqs at once."""
+"""In the order of writing: the columns of a query that is run for each row; None for one that takes a list of
+seqs, or of lines of the audit, at once."""
 
 _ORDER = {query: number for number, query in enumerate(_WRITES)}
 
@@ -73,7 +74,7 @@ class Changes:
         for query in sorted(self._rows, key=_ORDER.__getitem__):
             rows, columns = self._rows[query], _WRITES[query]
             if rows and columns is None:
-                session.run(query, seqs=rows)
+                session.write(query, seqs=rows)
             elif rows and columns is not None:
                 session.many(query, columns, rows)
         self._rows.clear()

@@ -1,6 +1,6 @@
 """Everything that may differ between one SQL database and another. Nothing else may.
 
-Ask a dialect what it can, never who it is. SQLite is the first (sqlite.py); a server is another file beside it.
+Ask a dialect what it can, never who it is. SQLite is the first (sqlite.py); servers are other files beside it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import msgspec
+
+from rowq.clock import Clock, SystemClock
+from rowq.store.herald import Herald, Place
 
 Row = tuple[Any, ...]
 
@@ -24,11 +27,41 @@ class Finding(msgspec.Struct, frozen=True):
     advice: str | None = None
 
 
+class Slots(msgspec.Struct, frozen=True):
+    """What is ready to be given out by one claim: a lease for each message that may come, in order."""
+
+    tokens: list[int]
+    untils: list[int]
+    consumers: list[str | None]
+    actors: list[str | None]
+    """Who is written into the audit, where there is one."""
+    mark: int
+    is_audited: bool
+    is_counted: bool
+    """Whether somebody wants to know since when each has been waiting."""
+    is_all_or_none: bool = False
+    """Nothing is leased where one must be looked at first."""
+
+
+class Acks(msgspec.Struct, frozen=True):
+    """Receipts that may be settled at once, by seq: in these queues nothing is kept of a message."""
+
+    seqs: list[int]
+    tokens: list[int]
+    queues: list[str]
+    audited: list[str]
+    now: int
+    actor: str | None
+
+
 class Session(ABC):
     """A connection inside a transaction: it runs queries by name."""
 
-    hands_out_runs: ClassVar[bool]
-    """Whether take_ready gives rows as they stand in the index, without gaps: nobody else can have locked one in between."""
+    is_alone: ClassVar[bool]
+    """Whether nobody else can write while this transaction runs. Then nothing needs a lock, and what is taken stands without gaps."""
+
+    does_at_once: ClassVar[bool] = False
+    """Whether `claim` and `ack` do in one statement what else takes several."""
 
     @abstractmethod
     def rows(self, query: str, /, **values: Any) -> list[Row]:
@@ -38,6 +71,10 @@ class Session(ABC):
     def run(self, query: str, /, **values: Any) -> int:
         """How many rows were written."""
 
+    def write(self, query: str, /, **values: Any) -> None:
+        """The same where nobody asks how many."""
+        self.run(query, **values)
+
     @abstractmethod
     def many(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
         """Runs a query once for each row; the values of a row stand in the order of `columns`."""
@@ -46,9 +83,30 @@ class Session(ABC):
     def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
         """The rows one after another, in constant memory."""
 
+    @abstractmethod
+    def install(self, statements: Sequence[str]) -> None:
+        """Runs the statements of a schema."""
+
     def row(self, query: str, /, **values: Any) -> Row | None:
         found = self.rows(query, **values)
         return found[0] if found else None
+
+    def take_ready(self, queue: str, place: Place, limit: int) -> list[Row]:
+        """The first ready rows from a place on, locked; those that somebody else has locked are passed over."""
+        return self.rows("take_ready", queue=queue, ranking=place[0], position=place[1], limit=limit)
+
+    def claim(self, queue: str, place: Place, slots: Slots, now: int) -> list[Row]:
+        """Leases the first messages from a place on, one a slot, and gives them as `rows.to_deliveries` takes them. One without a
+        token was locked only, since its time must be looked at first: its slot stays empty."""
+        raise NotImplementedError
+
+    def ack_all(self, acks: Acks) -> set[int] | None:
+        """Removes leased messages that nothing hangs on. Gives the seqs of those that went; None when all of them did."""
+        raise NotImplementedError
+
+    def ack_each(self, acks: Acks) -> list[Row]:
+        """The same, and tells of each that went: (seq, token, queue, leased_at)."""
+        raise NotImplementedError
 
     def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
         """Leases that differ in nothing but seq and token."""
@@ -66,15 +124,26 @@ class Dialect(ABC):
 
     name: ClassVar[str]
 
+    has_one_writer: ClassVar[bool]
+    """Whether transactions that write come one after another. Where they need not, each verb has a lane of its own."""
+
     settings_max_age_ms: ClassVar[int]
     """How old the settings that a transaction goes by may be."""
+
+    tidy_every: ClassVar[int]
+    """Seconds between two times that `tidy` is called."""
 
     timeout: float
     """How many seconds a call waits for a busy database."""
 
     @abstractmethod
-    def writing(self, *, durable: bool) -> AbstractContextManager[Session]:
-        """A transaction that is committed at the end, on disk if durable, or rolled back on any error."""
+    def writing(self, *, durable: bool, patient: bool = False) -> AbstractContextManager[Session]:
+        """A transaction that is committed at the end, on disk if durable, or rolled back on any error. An impatient one raises
+        WouldWait where somebody else's transaction stands in its way for long."""
+
+    def striking(self) -> AbstractContextManager[Session] | None:
+        """A session in which every statement is a transaction of its own, where that is as durable as any; None where it is not."""
+        return None
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Session]:
@@ -85,12 +154,24 @@ class Dialect(ABC):
         """The caller's own open transaction: undone on an error, and committed by the caller."""
 
     @abstractmethod
-    def install(self, statements: Sequence[str]) -> None:
-        """Runs the statements of a schema inside the transaction that is open."""
+    def migrating(self) -> AbstractContextManager[Session]:
+        """A transaction in which nobody else migrates."""
 
     @abstractmethod
     def news(self) -> int:
-        """A number that changes whenever somebody else has written. Asked by whoever is allowed to write."""
+        """A number that changes whenever somebody else may have written. Asked by whoever is allowed to write."""
+
+    def find_ready(self, topics: Sequence[str]) -> list[str]:  # noqa: ARG002
+        """Those of the topics that have something now, where no herald tells of it."""
+        return []
+
+    def clock(self) -> Clock:
+        """The time that all who use this database agree on."""
+        return SystemClock()
+
+    def herald(self) -> Herald | None:
+        """The database's own way of telling other processes, where it has one."""
+        return None
 
     @abstractmethod
     def tidy(self, *, thoroughly: bool) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from rowq.model.message import State
-from rowq.store.held import hold
+from rowq.store.held import Held, hold
+from rowq.store.locking import lock_groups
 from rowq.store.places import put_ready, put_scheduled, take_out
 from rowq.store.work import Work
 
@@ -20,15 +21,15 @@ def join(work: Work, queue: str, group: str, seq: int) -> bool:
     Order is by sending: a younger head that still waits steps back; one that is leased has its turn already.
     """
     work.flush()
-    row = work.session.row("lock_group_heads", queue=queue, groups=[group])
-    if row is not None and (row[1] < seq or not _steps_back(work, row[1])):
+    head = lock_groups(work.session, queue, [group]).get(group)
+    if head is not None and (head < seq or not _steps_back(work, head)):
         return False
     work.changes["set_group_head"].append((queue, group, seq))
     return True
 
 
 def _steps_back(work: Work, head: int) -> bool:
-    for held in hold(work.session, [head], State.READY, State.SCHEDULED):
+    for held in hold(work.session, [head], State.SCHEDULED, State.READY):
         due = held.place if held.state is State.SCHEDULED else work.now
         take_out(work, held)
         work.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, due, held.attempts, held.expires_at, held.error))
@@ -44,26 +45,31 @@ def call_up(work: Work) -> None:
     by_queue: defaultdict[str, list[str]] = defaultdict(list)
     for queue, group in sorted(work.leaving):
         by_queue[queue].append(group)
-    following: list[int] = []
     for queue, groups in by_queue.items():
-        for group, head, successor in work.session.rows("lock_group_heads", queue=queue, groups=groups):
-            if head not in work.leaving[queue, group]:
-                continue
-            if successor is None:
-                work.changes["delete_group_head"].append((queue, group))
-            else:
-                work.changes["set_group_head"].append((queue, group, successor))
-                following.append(successor)
+        left = {group for group, head in lock_groups(work.session, queue, groups).items() if head in work.leaving[queue, group]}
+        while left:
+            left -= _follow(work, queue, left)
     work.leaving.clear()
-    if following:
-        _release(work, following)
 
 
-def _release(work: Work, seqs: list[int]) -> None:
-    for held in hold(work.session, seqs, State.BLOCKED):
-        take_out(work, held)
-        tail = (held.attempts, held.expires_at, held.error)
-        if held.place is not None and held.place > work.now:
-            put_scheduled(work, held.queue, held.place, held.seq, *tail)
-        else:
-            put_ready(work, held.queue, held.priority, held.seq, held.seq, *tail)
+def _follow(work: Work, queue: str, left: set[str]) -> set[str]:
+    """Gives groups that have lost their head the next one; returns those that are done with.
+
+    Somebody may write a blocked row anew, or take it away, between our looking at it and our holding it: then we look again."""
+    following: dict[str, int | None] = dict(work.session.rows("find_following", queue=queue, groups=sorted(left)))
+    ended = {group for group in left if following.get(group) is None}
+    work.changes["delete_group_head"].extend((queue, group) for group in sorted(ended))
+    held = hold(work.session, sorted(seq for seq in following.values() if seq is not None), State.BLOCKED)
+    for one in held:
+        work.changes["set_group_head"].append((queue, one.group_key, one.seq))
+        _release(work, one)
+    return ended | {one.group_key or "" for one in held}
+
+
+def _release(work: Work, held: Held) -> None:
+    take_out(work, held)
+    tail = (held.attempts, held.expires_at, held.error)
+    if held.place is not None and held.place > work.now:
+        put_scheduled(work, held.queue, held.place, held.seq, *tail)
+    else:
+        put_ready(work, held.queue, held.priority, held.seq, held.seq, *tail)

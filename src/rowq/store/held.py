@@ -9,6 +9,7 @@ from rowq.model.lifecycle import Standing
 from rowq.model.message import State
 from rowq.model.retry import Backoff
 from rowq.store.dialect import Session
+from rowq.store.retrying import TryAgain
 
 _QUERIES = {
     State.READY: "hold_ready",
@@ -17,6 +18,8 @@ _QUERIES = {
     State.LEASED: "hold_leased",
     State.DEAD: "hold_dead",
 }
+
+_MOST_LOOKS = 50
 
 _backoff = msgspec.json.Decoder(Backoff)
 
@@ -78,6 +81,8 @@ class Held(msgspec.Struct):
 
 def hold(session: Session, seqs: list[int], *states: State) -> list[Held]:
     """Those of the messages that are in one of the states."""
+    if not seqs:
+        return []
     held = [Held(state, *row) for state in states for row in session.rows(_QUERIES[state], seqs=seqs)]
     if State.READY in states and len(held) < len(seqs):
         held += [Held(State.READY, *row) for row in session.rows("hold_ready_moved", seqs=seqs)]
@@ -89,8 +94,24 @@ def hold_leased(session: Session, seqs: list[int]) -> list[Held]:
 
 
 def hold_waiting(session: Session, seqs: list[int]) -> list[Held]:
-    return hold(session, seqs, State.READY, State.SCHEDULED, State.BLOCKED)
+    return _hold_all(session, seqs, "find_waiting", State.BLOCKED, State.SCHEDULED, State.READY)
 
 
 def hold_anywhere(session: Session, seqs: list[int]) -> list[Held]:
-    return hold(session, seqs, State.READY, State.SCHEDULED, State.BLOCKED, State.LEASED, State.DEAD)
+    return _hold_all(session, seqs, "find_unfinished", State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD)
+
+
+def _hold_all(session: Session, seqs: list[int], find: str, *states: State) -> list[Held]:
+    """The states in the order in which messages move on by themselves: one that another transaction moves meanwhile is met further on.
+
+    One that it moves back, or writes anew, may be missed all the same: where `find` says that it must be there, it is looked for again."""
+    held = hold(session, seqs, *states)
+    for _ in range(0 if session.is_alone else _MOST_LOOKS):
+        missed = set(seqs) - {one.seq for one in held}
+        astray = [row[0] for row in session.rows(find, seqs=sorted(missed))] if missed else []
+        if not astray:
+            return held
+        held += hold(session, astray, *states)
+    if session.is_alone:
+        return held
+    raise TryAgain("messages move faster than they can be held; nothing was written: try again")

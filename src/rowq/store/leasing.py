@@ -2,65 +2,74 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import islice
 
-import msgspec
-
 from rowq.ids import new_tokens
-from rowq.meter import Tally
 from rowq.model import lifecycle
 from rowq.model.draft import HAS_DEADLINE, MODE_MARKS
-from rowq.model.message import State
-from rowq.model.queue import DeliveryMode, Policy, dead_topic
+from rowq.model.queue import DeliveryMode, Policy
 from rowq.store import groups, sweeping
 from rowq.store.calls import Receive
+from rowq.store.claiming import claim, count, is_ended, route_out
 from rowq.store.dialect import Row
-from rowq.store.held import hold
-from rowq.store.moving import expire
-from rowq.store.work import Work
+from rowq.store.heads import Taken
+from rowq.store.herald import Place
+from rowq.store.times import FOR_EVER, HORIZON_MS
+from rowq.store.work import Look, Work
 
 _SOME_MORE = 100
 _COMMON = ("queue", "lease_until", "consumer", "leased_at", "attempts", "marks")
 
 
-def lease(work: Work, queue: str, calls: list[Receive], *, look_at_times: bool) -> None:
+def lease(work: Work, queue: str, calls: list[Receive], look: Look | None) -> None:
     """Serves calls of one queue, or of its dead letters, in the order of their arrival."""
     policy = work.policy(queue)
-    from_dead, mode = calls[0].from_dead, calls[0].delivery or policy.delivery
-    wanted = sum(call.max for call in calls)
+    from_dead = calls[0].from_dead
+    wanted = sum([call.max for call in calls])
     if policy.paused:
-        wanted = 0
-    elif look_at_times:
-        sweeping.take_up(work, queue, limit=wanted + _SOME_MORE)
+        wanted, look = 0, None
+    started = time.perf_counter()
+    if look is not None:
+        sweeping.take_up(work, queue, wanted + _SOME_MORE, look)
+        look.took_ms = (time.perf_counter() - started) * 1000
     tokens = _fill_bucket(work, queue, policy)
     if tokens is not None:
         wanted = min(wanted, int(tokens))
-    rows = _dead_rows(work, queue, wanted) if from_dead else _ready_rows(work, queue, policy, mode, wanted)
+    if work.session.does_at_once and not from_dead:
+        claim(work, queue, calls, policy, wanted)
+    else:
+        _lease_in_steps(work, queue, calls, policy, wanted)
+    handed = sum([len(call.result or ()) for call in calls])
+    if tokens is not None:
+        _draw_from_bucket(work, queue, policy, tokens, handed)
+    if look is not None:
+        _look_ahead(work, calls[0], look, is_short=handed < wanted)
+
+
+def _lease_in_steps(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int) -> None:
+    mode = calls[0].delivery or policy.delivery
+    rows = _dead_rows(work, queue, wanted) if calls[0].from_dead else _ready_rows(work, queue, policy, mode, wanted)
     for call in calls:
         call.result = _hand_out(work, call, policy, rows)
-    if tokens is not None:
-        _draw_from_bucket(work, queue, policy, tokens, sum(len(call.result or ()) for call in calls))
     work.flush()
     for actor, seqs in work.delivered.items():
-        work.session.run("audit_delivered", seqs=seqs, actor=actor)
+        work.session.write("audit_delivered", seqs=seqs, actor=actor)
     work.delivered.clear()
     groups.call_up(work)
     work.flush()
-    if look_at_times and not policy.paused:
-        _look_ahead(work, queue, from_dead)
 
 
 def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, wanted: int) -> Iterator[Row]:
     """Ready rows that may be delivered. Those past their time are routed out, and the next ones looked at instead."""
-    is_strict = mode == "at_most_once"
     while wanted > 0:
-        rows = work.session.rows("take_ready", queue=queue, limit=wanted)
-        ended = [row[0] for row in rows if _is_ended(row, work.now, is_strict)]
+        rows = _take(work, queue, wanted)
+        ended = [row[0] for row in rows if is_ended(row, work.now, mode)]
         if ended:
             left_out = set(ended)
             rows = [row for row in rows if row[0] not in left_out]
-        if ended or not work.session.hands_out_runs:
+        if ended or not work.session.is_alone:
             work.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
         else:
             _delete_runs(work, queue, rows)
@@ -69,11 +78,19 @@ def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, want
         yield from rows
         if not ended:
             return
-        effective = msgspec.structs.replace(policy, delivery=mode)
-        for held in hold(work.session, ended, State.READY):
-            expire(work, held, effective)
-        groups.call_up(work)
-        work.flush()
+        route_out(work, ended, policy, mode)
+
+
+def _take(work: Work, queue: str, limit: int) -> list[Row]:
+    session = work.session
+    if session.is_alone:
+        return session.rows("take_ready", queue=queue, limit=limit)
+
+    def take(place: Place) -> Taken:
+        rows = session.take_ready(queue, place, limit)
+        return rows, None if not rows else (rows[-1][1], rows[-1][2])
+
+    return work.heads.take(queue, work.lowest.get(queue), take)
 
 
 def _delete_runs(work: Work, queue: str, rows: list[Row]) -> None:
@@ -83,11 +100,6 @@ def _delete_runs(work: Work, queue: str, rows: list[Row]) -> None:
         if end == len(rows) or rows[end][1] != rows[start][1]:
             work.changes["delete_ready_run"].append((queue, rows[start][1], rows[start][2], rows[end - 1][2]))
             start = end
-
-
-def _is_ended(row: Row, now: int, is_strict: bool) -> bool:
-    expires_at, sent_at, deadline_ms = row[4], row[10], row[15]
-    return (expires_at is not None and expires_at <= now) or (is_strict and deadline_ms is not None and sent_at + deadline_ms <= now)
 
 
 def _dead_rows(work: Work, queue: str, wanted: int) -> Iterator[Row]:
@@ -106,19 +118,13 @@ def _hand_out(work: Work, call: Receive, policy: Policy, rows: Iterator[Row]) ->
     if handed:
         work.wakes_at(call.topic, min([row[4] for row in handed]))
     if work.tally is not None and handed:
-        _count(work.tally, call, chosen)
+        count(work.tally, call, chosen)
     if policy.audit and len(handed) == 1:
         seq, queue, attempt = handed[0][:3]
         work.changes["insert_audit"].append((work.now, queue, seq, "delivered", attempt, call.consumer or work.actor, None))
     elif policy.audit and handed:
         work.delivered[work.actor].extend([row[0] for row in handed])
     return handed
-
-
-def _count(tally: Tally, call: Receive, rows: list[Row]) -> None:
-    tally.counts[call.queue, "delivered"] += len(rows)
-    if not call.from_dead:
-        tally.delivered.append((call.queue, [(row[0], row[3], row[10] + row[16]) for row in rows]))
 
 
 def _lease_ready(work: Work, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:
@@ -170,15 +176,19 @@ def _fill_bucket(work: Work, queue: str, policy: Policy) -> float | None:
 
 def _draw_from_bucket(work: Work, queue: str, policy: Policy, tokens: float, handed: int) -> None:
     left = tokens - handed
-    work.session.run("write_bucket", queue=queue, tokens=left, filled_at=work.now)
+    work.session.write("write_bucket", queue=queue, tokens=left, filled_at=work.now)
     if left < 1:
         work.wakes_at(queue, work.now + 1 + int((1 - left) * 1000 / policy.throughput_limit))
 
 
-def _look_ahead(work: Work, queue: str, from_dead: bool) -> None:
-    if from_dead:
-        times = work.session.rows("next_dead_times", queue=queue, now=work.now)[0]
-        work.looked[dead_topic(queue)] = min([time for time in times if time is not None], default=None)
-    else:
-        times = work.session.rows("next_times", queue=queue)[0]
-        work.looked[queue] = min([time for time in times if time is not None], default=None)
+def _look_ahead(work: Work, call: Receive, look: Look, *, is_short: bool) -> None:
+    """When somebody may wait for what comes next; it is not asked for at a price while there is enough."""
+    work.looked[call.topic] = look
+    if not is_short and not look.is_cheap:
+        return
+    started = time.perf_counter()
+    horizon = work.now + HORIZON_MS if not work.session.is_alone else FOR_EVER
+    query = "next_dead_times" if call.from_dead else "next_times"
+    times = work.session.rows(query, queue=call.queue, now=work.now, horizon=horizon)[0]
+    look.next = min([time for time in times if time is not None], default=None)
+    look.took_ms += (time.perf_counter() - started) * 1000

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from rowq.errors import SchemaMismatch
 from rowq.store.dialect import Dialect, Session
 from rowq.store.queries import read_sql
+from rowq.store.retrying import TryAgain
 
-VERSION = 2
+VERSION = 3
 """Raised by each release that changes the tables, together with a step `sql/migrations/NNNN.<dialect>.sql`."""
+
+_MOST_LOOKS = 20
 
 _COMMENT = re.compile(r"--.*")
 
 
 def migrate(dialect: Dialect, now: int) -> tuple[int, int]:
     """Returns (version before, version now); 0 means that there were no tables."""
-    with dialect.reading() as session:
-        before = _version(session)
+    before = _look(dialect)
     if before < VERSION:
-        with dialect.writing(durable=True) as session:
+        with dialect.migrating() as session:
             before = _version(session)  # again, now that nobody else can be migrating
             for file in _steps(before, dialect.name):
-                dialect.install(_statements(read_sql(file)))
+                session.install(_statements(read_sql(file)))
             if before < VERSION:
                 session.run("insert_version", version=VERSION, applied_at=now)
     _refuse_newer(before)
@@ -31,12 +34,20 @@ def migrate(dialect: Dialect, now: int) -> tuple[int, int]:
 
 def check(dialect: Dialect) -> None:
     """Raises SchemaMismatch unless the tables are exactly of this release's version."""
-    with dialect.reading() as session:
-        version = _version(session)
+    version = _look(dialect)
     _refuse_newer(version)
     if version < VERSION:
         state = f"of version {version}" if version else "not there"
         raise SchemaMismatch(f"the tables of rowq are {state}, this release needs version {VERSION}: run `rowq migrate`")
+
+
+def _look(dialect: Dialect) -> int:
+    """Somebody else may be making the tables at this moment, and a snapshot of before them be of no use."""
+    for _ in range(_MOST_LOOKS):
+        with suppress(TryAgain), dialect.reading() as session:
+            return _version(session)
+    with dialect.reading() as session:
+        return _version(session)
 
 
 def _version(session: Session) -> int:

@@ -11,6 +11,7 @@ from rowq.model.message import State
 from rowq.model.queue import Policy, dead_topic
 from rowq.store import groups
 from rowq.store.held import Held, hold_waiting
+from rowq.store.locking import lock_keys
 from rowq.store.places import put_ready, put_scheduled, take_out
 from rowq.store.work import Work
 
@@ -125,9 +126,8 @@ def _leave(work: Work, held: Held) -> None:
 def _regains_key(work: Work, held: Held) -> bool:
     """False when a newer message waits under the same key. An older one that waits gives way."""
     work.flush()  # an earlier message of this transaction may have touched the same key
-    row = work.session.row("lock_waiting_keys", queue=held.queue, keys=[held.message_key])
-    twins = hold_waiting(work.session, [row[1]]) if row and row[1] != held.seq else []
-    for twin in twins:
+    waiting = lock_keys(work.session, held.queue, [held.message_key or ""]).values()
+    for twin in hold_waiting(work.session, [seq for seq in waiting if seq != held.seq]):
         if expire(work, twin, work.policy(twin.queue)):
             continue
         if twin.seq > held.seq:

@@ -21,8 +21,9 @@ from rowq.store.work import Work
 
 
 def configure(work: Work, queue: str, changes: dict[str, object]) -> Settings:
-    before = work.policies.known(work.session, queue).settings
-    after = change(before, **changes)
+    change(work.policies.known(work.session, queue).settings, **changes)  # refuses before anything is written
+    work.change_settings()  # also the lock that keeps two changes apart: what is changed is read after it
+    after = change(work.policies.known(work.session, queue).settings, **changes)
     work.policies.write(work.session, queue, after, work.now)
     work.forget_policy(queue)
     event = _configuring_event(changes)
@@ -43,7 +44,7 @@ def delete_queue(work: Work, queue: str) -> bool:
     work.session.run("delete_bucket", queue=queue)
     work.session.run("delete_own_ids_of_queue", queue=queue)
     work.session.run("delete_requests_of_queue", first=f"{queue}/", last=f"{queue}0")
-    work.policies.changed(work.session)
+    work.change_settings()
     work.forget_policy(queue)
     work.audit(queue, None, "queue_deleted")
     if work.tally is not None:

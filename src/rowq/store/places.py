@@ -32,7 +32,7 @@ def put_ready(
     work.changes["insert_ready"].append((queue, -priority, position, seq, attempts, expires_at, error))
     if position != seq:
         work.changes["insert_moved"].append((seq, position))
-    work.woken[queue] += 1
+    work.ready_at(queue, -priority, position)
 
 
 def put_scheduled(work: Work, queue: str, due: int, seq: int, attempts: int, expires_at: int | None, error: str | None) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from rowq.errors import InvalidArgument, PayloadRejected
 from rowq.model.queue import Policy, Settings, resolve
 from rowq.store.dialect import Session
+from rowq.store.settings_cache import MISSING, SettingsCache
 
 
 class _Validator(Protocol):
@@ -29,20 +30,23 @@ class Known(msgspec.Struct):
 
 
 class Policies:
-    def __init__(self, defaults: Settings, max_age_ms: int) -> None:
+    def __init__(self, defaults: Settings, max_age_ms: int, cache: SettingsCache) -> None:
         self.defaults = defaults
+        self._cache = cache
         self._max_age_ms = max_age_ms
         self._known: dict[str, Known] = {}
         self._used: set[str] = set()
         self._version = -1
         self._checked_at = -1.0
+        self._distrusted = 0
 
-    def refresh(self, session: Session, now: int) -> None:
-        """Forgets everything if the settings have changed since. Goes by the running time, not by the clock, which may jump."""
-        running = time.monotonic()
-        if running - self._checked_at < self._max_age_ms / 1000:
+    def refresh(self, session: Session, now: int, distrusted: int) -> None:
+        """Forgets everything if the settings have changed since. Goes by the running time, not by the clock, which may jump.
+
+        `distrusted`: how often somebody has said that they did."""
+        if self.is_fresh(distrusted):
             return
-        self._checked_at = running
+        self._checked_at, self._distrusted = time.monotonic(), distrusted
         version = session.rows("read_settings_version")[0][0]
         if version != self._version:
             self._known.clear()
@@ -51,41 +55,57 @@ class Policies:
                 self.create(session, queue, now)
         self._used.clear()
 
+    def is_fresh(self, distrusted: int) -> bool:
+        """Whether `refresh` would have nothing to do."""
+        return time.monotonic() - self._checked_at < self._max_age_ms / 1000 and distrusted == self._distrusted
+
+    def remembered(self, queue: str) -> Policy | None:
+        found = self._known.get(queue)
+        return None if found is None else found.policy
+
     def known(self, session: Session, queue: str) -> Known:
         found = self._known.get(queue)
         if found is None:
-            row = session.row("read_settings", queues=[queue])
-            settings = read_settings(row[1]) if row else Settings()
-            found = self._known[queue] = Known(settings, resolve(settings, self.defaults), row is not None)
+            data = self._read(session, queue)
+            settings = Settings() if data is None else read_settings(data)
+            found = self._known[queue] = Known(settings, resolve(settings, self.defaults), data is not None)
         return found
+
+    def _read(self, session: Session, queue: str) -> bytes | None:
+        """What is stored; none is known of a queue without a row of its own, which somebody may just have made."""
+        cached = self._cache.get(self._version, queue)
+        if cached is not MISSING:
+            return cached
+        row = session.row("read_settings", queues=[queue])
+        data = None if row is None else bytes(row[1])
+        self._cache.put(self._version, queue, data)
+        return data
 
     def of(self, session: Session, queue: str) -> Policy:
         return self.known(session, queue).policy
 
-    def peek(self, queue: str) -> Policy | None:
-        """What is remembered, without asking the database; it may be out of date."""
-        found = self._known.get(queue)
-        return None if found is None else found.policy
+    def keeping_nothing(self) -> tuple[list[str], list[str]]:
+        """The queues that are remembered and keep nothing of an acked message, and those of them that have an audit."""
+        queues = [queue for queue, known in self._known.items() if known.policy.keep == "none"]
+        return queues, [queue for queue in queues if self._known[queue].policy.audit]
 
     def create(self, session: Session, queue: str, now: int) -> None:
         """A queue exists by use: its first send gives it a row."""
         known = self.known(session, queue)
         self._used.add(queue)
         if not known.is_stored:
-            session.run("insert_queue", name=queue, settings=b"{}", created_at=now)
+            session.write("insert_queue", name=queue, settings=b"{}", created_at=now)
             known.is_stored = True
 
     def write(self, session: Session, queue: str, settings: Settings, now: int) -> None:
         check_schema(settings.schema)
-        session.run("write_settings", name=queue, settings=msgspec.json.encode(settings), created_at=now)
-        self.changed(session)
-
-    def changed(self, session: Session) -> None:
-        session.rows("raise_settings_version")
+        session.write("write_settings", name=queue, settings=msgspec.json.encode(settings), created_at=now)
         self.forget()
 
-    def distrust(self) -> None:
-        self._checked_at = -1.0
+    def changed(self, session: Session) -> None:
+        """Tells everybody to read them again."""
+        session.write("raise_settings_version")
+        self.forget()
 
     def forget(self) -> None:
         """What is remembered may have been rolled back."""

@@ -1,31 +1,39 @@
 """Reads the .sql files: named queries with `:parameters`, shared by all databases, overridden by name in `<topic>.<dialect>.sql`.
 
 A query opens with `-- name: verb_noun`; a piece that several of them share opens with `-- fragment: noun` and is put in
-where another says `{noun}`. `:seqs[]` is a list; how a list is bound is the dialect's affair.
+where another says `{noun}`. A dialect overrides either by its name. `:seqs[]` is a list; how a list is bound is the dialect's affair.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 
 LIST_PARAMETER = re.compile(r":([a-z_]+)\[\]")
 PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+VALUES = re.compile(r"VALUES (\([^()]*\))")
 _HEADING = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{(\w+)\}")
-_TOPICS = ("migrations", "sending", "moving", "leasing", "settling", "holding", "settings", "upkeep", "insights", "access")
+_TOPICS = (
+    *("migrations", "sending", "moving", "leasing", "settling", "holding", "settings", "upkeep", "insights", "access", "examining"),
+    "copying",
+)
+
+_Blocks = dict[tuple[str, str], str]
 
 
 class Queries:
     """The queries of one dialect: `queries["draw_seqs"]` with named parameters, or by position for rows in bulk."""
 
-    def __init__(self, dialect: str, render: Callable[[str], str]) -> None:
+    def __init__(self, dialect: str, render: Callable[[str], str], words: Mapping[str, str] | None = None) -> None:
+        """`words` are put in as fragments are."""
         texts: dict[str, str] = {}
         for topic in _TOPICS:
-            texts |= _parse(read_sql(f"{topic}.sql"))
-            texts |= _parse(read_sql(f"{topic}.{dialect}.sql", missing_ok=True))
+            blocks = _parse(read_sql(f"{topic}.sql", missing_ok=True)) | _parse(read_sql(f"{topic}.{dialect}.sql", missing_ok=True))
+            fragments = {name: text for (kind, name), text in blocks.items() if kind == "fragment"} | dict(words or {})
+            texts |= {name: _put_in(text, fragments) for (kind, name), text in blocks.items() if kind == "name"}
         self._texts = {name: render(text) for name, text in texts.items()}
         self._positional: dict[str, str] = {}
 
@@ -52,9 +60,12 @@ def read_sql(file: str, *, missing_ok: bool = False) -> str:
     return "" if missing_ok and not path.is_file() else path.read_text(encoding="utf-8")
 
 
-def _parse(source: str) -> dict[str, str]:
-    """The queries of one file by name, with its fragments put in."""
+def _parse(source: str) -> _Blocks:
     pieces = _HEADING.split(source)[1:]
-    blocks = {(kind, name): _COMMENT.sub("", text).strip().removesuffix(";") for kind, name, text in zip(*[iter(pieces)] * 3, strict=True)}
-    fragments = {name: text for (kind, name), text in blocks.items() if kind == "fragment"}
-    return {name: _FRAGMENT.sub(lambda match: fragments[match[1]], text) for (kind, name), text in blocks.items() if kind == "name"}
+    return {(kind, name): _COMMENT.sub("", text).strip().removesuffix(";") for kind, name, text in zip(*[iter(pieces)] * 3, strict=True)}
+
+
+def _put_in(text: str, fragments: Mapping[str, str]) -> str:
+    while (filled := _FRAGMENT.sub(lambda match: fragments[match[1]], text)) != text:
+        text = filled
+    return text

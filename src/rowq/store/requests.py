@@ -61,7 +61,7 @@ class Requests:
         for id, call in self._fresh.items():
             if call.result is not None:
                 answer = msgspec.json.encode(_packed(call.result, self._work.now))
-                self._work.session.run("insert_request", id=id, at=self._work.now, fingerprint=_fingerprint(call), answer=answer)
+                self._work.session.write("insert_request", id=id, at=self._work.now, fingerprint=_fingerprint(call), answer=answer)
         for call in self._repeated:
             first = self._fresh[_id(call)]
             if _fingerprint(call) != _fingerprint(first):
@@ -74,7 +74,7 @@ class Requests:
 def retire(work: Work, limit: int) -> int:
     ids = [row[0] for row in work.session.rows("list_old_requests", cutoff=work.now - KEPT_MS, limit=limit)]
     if ids:
-        work.session.run("delete_requests", ids=ids)
+        work.session.write("delete_requests", ids=ids)
     return len(ids)
 
 

@@ -17,6 +17,7 @@ from rowq.store import groups
 from rowq.store.calls import Send
 from rowq.store.dialect import Row
 from rowq.store.held import hold_waiting
+from rowq.store.locking import lock_groups, lock_keys
 from rowq.store.moving import expire
 from rowq.store.places import put_back, put_ready, put_scheduled, take_out
 from rowq.store.policies import Known, check_payload
@@ -53,6 +54,7 @@ def _write(work: Work, admitted: list[Send]) -> None:
                 for number, message in enumerate(call.messages, seq)
             ]
         seq += len(call.messages)
+    heads.leave_unused()
     work.flush()
 
 
@@ -68,7 +70,7 @@ def _insert_plain(work: Work, call: Send, first: int, policy: Policy) -> list[st
         work.tally.counts[queue, "enqueued"] += count
     if policy.audit:
         _add_run(changes["audit_enqueued"], first, first + count - 1, work.actor)
-    work.woken[queue] += count
+    work.ready_at(queue, -max([message.priority for message in call.messages]), first, count)
     return message_ids(first, count, now)
 
 
@@ -206,7 +208,7 @@ class _WaitingKeys:
         asked: defaultdict[str, set[str]] = defaultdict(set)
         for call in calls:
             asked[call.queue].update(message.message_key for message in call.messages if message.message_key is not None)
-        for queue, keys in asked.items():
+        for queue, keys in sorted(asked.items()):  # locks are taken in one order by all
             if keys:
                 self._find_holders(queue, sorted(keys))
 
@@ -229,8 +231,8 @@ class _WaitingKeys:
     def _find_holders(self, queue: str, keys: list[str]) -> None:
         """A holder past its time is nobody: whoever took its place would die with it."""
         work = self._work
-        rows = work.session.rows("lock_waiting_keys", queue=queue, keys=keys)
-        for held in hold_waiting(work.session, sorted(seq for _, seq in rows)) if rows else []:
+        seqs = sorted(lock_keys(work.session, queue, keys).values())
+        for held in hold_waiting(work.session, seqs) if seqs else []:
             if not expire(work, held, work.policy(queue)):
                 self._holders[queue, held.message_key or ""] = (held.seq, held.id)
         work.flush()
@@ -238,16 +240,19 @@ class _WaitingKeys:
         work.flush()
 
     def _renew(self, message: Prepared, seq: int) -> None:
-        """refresh_ttl: a replacement lives as long as a new message would."""
+        """refresh_ttl: a replacement lives as long as a new message would.
+
+        And where others write at the same time, the state row is written anew in any case: a claim that began before this commits
+        must not find the row free and hand out the body of before."""
         work, policy = self._work, self._work.policy(message.queue)
-        if not policy.refresh_ttl:
+        if not policy.refresh_ttl and work.session.is_alone:
             return
         for held in hold_waiting(work.session, [seq]):
             due = work.now if held.place is None or held.state is State.READY else held.place
-            expires_at = lifecycle.expires_at(work.now, due, held.ttl_ms, policy)
+            expires_at = lifecycle.expires_at(work.now, due, held.ttl_ms, policy) if policy.refresh_ttl else held.expires_at
             take_out(work, held)
             put_back(work, held, expires_at)
-            if (ends_at := lifecycle.ends_at(expires_at, held.deadline)) is not None:
+            if policy.refresh_ttl and (ends_at := lifecycle.ends_at(expires_at, held.deadline)) is not None:
                 work.changes["insert_expiring"].append((seq, message.queue, ends_at))
 
 
@@ -257,17 +262,25 @@ class _Heads:
     def __init__(self, work: Work, calls: list[Send]) -> None:
         self._work = work
         self._taken: set[tuple[str, str]] = set()
+        self._unused: set[tuple[str, str]] = set()
         asked: defaultdict[str, set[str]] = defaultdict(set)
         for call in calls:
             asked[call.queue].update(message.group_key for message in call.messages if message.group_key is not None)
-        for queue, named in asked.items():
+        for queue, named in sorted(asked.items()):
             if named:
-                rows = work.session.rows("lock_group_heads", queue=queue, groups=sorted(named))
-                self._taken.update((queue, row[0]) for row in rows)
+                led = lock_groups(work.session, queue, sorted(named))
+                self._taken.update((queue, group) for group in led)
+                self._unused.update((queue, group) for group in named - led.keys())
 
     def join(self, queue: str, group: str, seq: int) -> bool:
         if (queue, group) in self._taken:
             return False
         self._taken.add((queue, group))
+        self._unused.discard((queue, group))
         self._work.changes["set_group_head"].append((queue, group, seq))
         return True
+
+    def leave_unused(self) -> None:
+        """Groups that were reserved for messages which have replaced others instead."""
+        if not self._work.session.is_alone:
+            self._work.changes["delete_group_head"].extend(sorted(self._unused))

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+from rowq.ids import Receipt
 from rowq.model import lifecycle
-from rowq.model.draft import MODE_MARKS
+from rowq.model.draft import HARMLESS
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.message import Outcome
 from rowq.store import groups
 from rowq.store.calls import Receive, Settle
-from rowq.store.dialect import Row
+from rowq.store.dialect import Acks, Row
 from rowq.store.held import Held, hold_leased
 from rowq.store.moving import move, policy_of_lease
 from rowq.store.work import Work
 
-_HARMLESS = sum(MODE_MARKS.values())
 _EVENTS: dict[type, str] = {Ack: "acked", Reject: "rejected", Reschedule: "rescheduled", Extend: "extended"}
 
 
 def settle(work: Work, calls: list[Settle]) -> None:
-    seqs = [receipt[0] for call in calls for receipt in call.receipts]
-    leased = {row[0]: row for row in work.session.rows("lock_leased", seqs=seqs)}
+    done = _ack_at_once(work, calls) if work.session.does_at_once else set()
+    seqs = [receipt[0] for call in calls for receipt in call.receipts if receipt not in done]
+    leased = {row[0]: row for row in work.session.rows("lock_leased", seqs=seqs)} if seqs else {}
     missing: set[int] = set()
     for call in calls:
         work.act_for(call.actor)
-        (_ack if isinstance(call.verdict, Ack) else _settle)(work, call, leased, missing)
+        if isinstance(call.verdict, Ack):
+            _ack(work, call, leased, missing, done)
+        else:
+            _settle(work, call, leased, missing)
     work.flush()
     groups.call_up(work)
     work.flush()
     if missing:
         _tell_stale_from_gone(work, calls, missing)
+        for call in calls:
+            if call.is_in_doubt:
+                call.result = [Outcome.DONE if outcome is Outcome.NOT_FOUND else outcome for outcome in call.result or ()]
 
 
 def release(work: Work, call: Receive) -> None:
@@ -37,19 +46,50 @@ def release(work: Work, call: Receive) -> None:
         settle(work, [Settle([(row[0], row[3]) for row in call.result or ()], Nack(counts=False, delay=0))])
 
 
-def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int]) -> None:
+def _ack_at_once(work: Work, calls: list[Settle]) -> set[Receipt]:
+    """The receipts that one statement could settle: of messages that nothing hangs on, in queues that keep nothing of them."""
+    queues, audited = work.policies.keeping_nothing()
+    by_actor: defaultdict[str | None, list[Receipt]] = defaultdict(list)
+    for call in calls:
+        if isinstance(call.verdict, Ack) and call.reaches is None and queues:
+            by_actor[call.actor or work.own_actor].extend(call.receipts)
+    done: set[Receipt] = set()
+    for actor, receipts in by_actor.items():
+        given = sorted(set(receipts) - done)
+        acks = Acks([seq for seq, _ in given], [token for _, token in given], queues, audited, work.now, actor)
+        if work.tally is None:
+            went = work.session.ack_all(acks)
+            done.update(given if went is None else [receipt for receipt in given if receipt[0] in went])
+            continue
+        for seq, token, queue, leased_at in work.session.ack_each(acks):
+            done.add((seq, token))
+            work.tally.counts[queue, "acked"] += 1
+            work.tally.acked.append((queue, leased_at))
+    return done
+
+
+def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int], done: set[Receipt]) -> None:
     """Where nothing hangs on a message and nothing is kept of it, its two rows can simply go: the hot path."""
+    if done.issuperset(call.receipts) and len(set(call.receipts)) == len(call.receipts):
+        done.difference_update(call.receipts)  # whoever says it a second time in this batch is too late
+        call.result = [Outcome.DONE] * len(call.receipts)
+        return
     outcomes: list[Outcome] = []
     gone: list[int] = []
     audited: list[Row] = []
     tally = work.tally
-    for seq, token in call.receipts:
+    for receipt in call.receipts:
+        if receipt in done:
+            done.remove(receipt)
+            outcomes.append(Outcome.DONE)
+            continue
+        seq, token = receipt
         row = leased.get(seq)
         if row is None or row[1] != token or not _is_reached(call, row):
             outcomes.append(_refused(call, row, seq, missing))
             continue
         policy = work.policy(row[2])
-        if row[4] or row[3] & ~_HARMLESS or policy.keep != "none":
+        if row[4] or row[3] & ~HARMLESS or policy.keep != "none":
             _settle_one(work, call, row, leased)
         else:
             del leased[seq]
@@ -71,7 +111,7 @@ def _audit_acks(work: Work, rows: list[Row]) -> None:
         seq, _, queue, _, _, attempts, consumer, _ = rows[0]
         work.changes["insert_audit"].append((work.now, queue, seq, "acked", attempts, consumer or work.actor, None))
     elif rows:
-        work.session.run("audit_acked", seqs=[row[0] for row in rows], at=work.now, actor=work.actor)
+        work.session.write("audit_acked", seqs=[row[0] for row in rows], at=work.now, actor=work.actor)
 
 
 def _settle(work: Work, call: Settle, leased: dict[int, Row], missing: set[int]) -> None:
@@ -120,7 +160,7 @@ def _extend(work: Work, row: Row, extend: Extend) -> int:
     held = hold_leased(work.session, [row[0]])[0]
     deadline = held.deadline if held.reason is None else None  # a dead letter is past all deadlines
     until = lifecycle.lease_until(work.now, extend.lease_ms or work.policy(held.queue).lease_ms, deadline)
-    work.session.run("extend_lease", lease_until=until, seq=held.seq)
+    work.session.write("extend_lease", lease_until=until, seq=held.seq)
     work.audit_as(held.consumer or work.actor, held.queue, held.seq, "extended", held.deliveries)
     return until
 

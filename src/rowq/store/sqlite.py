@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +36,9 @@ grows, every sync of it must write the file's new size as well (decision 11)."""
 
 class Sqlite(Dialect):
     name = "sqlite"
+    has_one_writer = True
     settings_max_age_ms = 100
+    tidy_every = 10
 
     def __init__(self, path: str, *, durability: Durability = "send", timeout: float = 30.0, must_exist: bool = False) -> None:
         """`must_exist`: looks at what is there, and neither makes a file nor changes one that may be somebody else's."""
@@ -56,7 +58,7 @@ class Sqlite(Dialect):
         self._session = SqliteSession(self._writer, self._queries)
         self._control = self._writer.cursor()
 
-    def writing(self, *, durable: bool) -> _Writing:
+    def writing(self, *, durable: bool, patient: bool = False) -> _Writing:  # noqa: ARG002  # nobody else can be in the way for long
         return _Writing(self, durable)
 
     def begin(self, durable: bool) -> Session:
@@ -108,9 +110,8 @@ class Sqlite(Dialect):
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
 
-    def install(self, statements: Sequence[str]) -> None:
-        for statement in statements:
-            self._writer.execute(statement)
+    def migrating(self) -> _Writing:
+        return self.writing(durable=True)
 
     def news(self) -> int:
         """data_version moves only when another connection has committed: another process, or the application's own."""

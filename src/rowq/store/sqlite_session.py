@@ -11,16 +11,15 @@ from typing import Any
 import msgspec
 
 from rowq.store.dialect import Row, Session
-from rowq.store.queries import LIST_PARAMETER, PARAMETER, Queries
+from rowq.store.queries import LIST_PARAMETER, PARAMETER, VALUES, Queries
 
 MAX_ROWS_AT_ONCE = 64
-_VALUES = re.compile(r"VALUES \([^()]*\)")
 _LOCK_CLAUSE = re.compile(r"\s+FOR UPDATE[^\n]*\Z")
 """There is one writer at a time: nothing to lock."""
 
 
 class SqliteSession(Session):
-    hands_out_runs = True
+    is_alone = True
 
     def __init__(self, connection: sqlite3.Connection, queries: SqliteQueries) -> None:
         self._connection = connection
@@ -56,6 +55,10 @@ class SqliteSession(Session):
     def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
         self.run("insert_leased_alike", tokens=msgspec.json.encode(tokens).decode(), **values)
 
+    def install(self, statements: Sequence[str]) -> None:
+        for statement in statements:
+            self._connection.execute(statement)
+
     def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
         yield from self._connection.execute(self._queries.bind(query, values), values)
 
@@ -66,7 +69,7 @@ class SqliteQueries(Queries):
     def __init__(self) -> None:
         super().__init__("sqlite", lambda text: _LOCK_CLAUSE.sub("", text))
         self._several: dict[tuple[str, int], str] = {}
-        self._values = {name: match for name in self.names() if (match := _VALUES.search(self[name]))}
+        self._values = {name: match for name in self.names() if (match := VALUES.search(self[name]))}
         self._of_one = {name: LIST_PARAMETER.sub(r":\1", self[name]) for name in self.names()}
         self._of_many = {name: LIST_PARAMETER.sub(r"SELECT value FROM json_each(:\1)", self[name]) for name in self.names()}
 
@@ -80,10 +83,7 @@ class SqliteQueries(Queries):
         if known is None:
             match, text = self._values[query], self[query]
             place = {column: number for number, column in enumerate(columns, 1)}
-            rows = [
-                PARAMETER.sub(lambda name, row=row: f"?{row * len(columns) + place[name[1]]}", match[0].removeprefix("VALUES "))  # type: ignore[misc]
-                for row in range(count)
-            ]
+            rows = [PARAMETER.sub(lambda name, row=row: f"?{row * len(columns) + place[name[1]]}", match[1]) for row in range(count)]
             known = self._several[query, count] = f"{text[: match.start()]}VALUES {', '.join(rows)}{text[match.end() :]}"
         return known
 

@@ -9,19 +9,21 @@ from rowq.store import groups
 from rowq.store.held import Held, hold, hold_anywhere, hold_leased
 from rowq.store.moving import expire, finish, leave_own_id, move, policy_of_lease, return_position
 from rowq.store.places import put_ready, take_out
-from rowq.store.work import Work
+from rowq.store.work import Look, Work
 
 LATE_MS = 1_000
 """Upkeep leaves an expired lease alone for this long: a consumer that is only a little late may still settle."""
 
 
-def take_up(work: Work, queue: str, limit: int) -> int:
+def take_up(work: Work, queue: str, limit: int, look: Look) -> None:
     """Due messages and expired leases of a queue, back into ready: somebody is asking for them."""
-    return take_due(work, queue, limit) + take_lease_expired(work, queue, work.now, limit)
+    due = take_due(work, queue, limit, look.floor)
+    expired = take_lease_expired(work, queue, work.now, limit, look.floor)
+    look.is_complete = due < limit and expired < limit
 
 
-def take_due(work: Work, queue: str, limit: int) -> int:
-    rows = work.session.rows("take_due", queue=queue, now=work.now, limit=limit)
+def take_due(work: Work, queue: str, limit: int, floor: int = -1) -> int:
+    rows = work.session.rows("take_due", queue=queue, now=work.now, floor=floor, limit=limit)
     for seq, _, attempts, expires_at, error, priority in rows:
         work.changes["delete_scheduled"].append(seq)
         put_ready(work, queue, priority, return_position(work, queue, seq), seq, attempts, expires_at, error)
@@ -29,8 +31,8 @@ def take_due(work: Work, queue: str, limit: int) -> int:
     return len(rows)
 
 
-def take_lease_expired(work: Work, queue: str, until: int, limit: int) -> int:
-    seqs = [row[0] for row in work.session.rows("take_lease_expired", queue=queue, now=until, limit=limit)]
+def take_lease_expired(work: Work, queue: str, until: int, limit: int, floor: int = -1) -> int:
+    seqs = [row[0] for row in work.session.rows("take_lease_expired", queue=queue, now=until, floor=floor, limit=limit)]
     for held in hold_leased(work.session, seqs) if seqs else []:
         policy = policy_of_lease(work, held)
         work.audit_as(held.consumer, held.queue, held.seq, "lease_expired", held.deliveries)
@@ -48,7 +50,7 @@ def take_ended(work: Work, limit: int) -> int:
     for held in hold_anywhere(work.session, sorted(ended)) if ended else []:
         _end(work, held)
         ended.discard(held.seq)
-    work.changes["delete_expiring"].extend(ended)  # nobody is there any more
+    work.changes["delete_expiring"].extend(ended)
     work.flush()
     groups.call_up(work)
     work.flush()
@@ -87,8 +89,8 @@ def forget_finished(work: Work, queue: str, seqs: list[int]) -> None:
         leave_own_id(work, queue, own_id)
     newest = work.session.rows("find_newest")[0][1]
     if newest in seqs:
-        work.session.run("hollow_history", seq=newest)
-    work.session.run("delete_hollow_history")
+        work.session.write("hollow_history", seq=newest)
+    work.session.write("delete_hollow_history")
     work.changes["delete_history"].extend(seq for seq in seqs if seq != newest)
     work.changes["delete_message"].extend(seqs)
 
@@ -100,8 +102,8 @@ def retire_audit(work: Work, after: int, shortest_ms: int, limit: int) -> tuple[
     gone = [id for id, at, queue in old if 0 < work.policy(queue).audit_retention_ms <= work.now - at]
     newest = work.session.rows("find_newest")[0][0]
     if newest in gone:
-        work.session.run("hollow_audit", id=newest, now=work.now)
-    work.changes["delete_audit"].extend((id,) for id in gone if id != newest)
+        work.session.write("hollow_audit", id=newest, now=work.now)
+    work.changes["delete_audit"].extend(id for id in gone if id != newest)
     work.flush()
     return len(gone), old[-1][0] if old and len(old) == limit else None
 

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
+import msgspec
+
 from rowq.meter import Tally
 from rowq.model.queue import Policy
 from rowq.store.changes import Changes
 from rowq.store.dialect import Session
+from rowq.store.heads import Heads
+from rowq.store.herald import Place
 from rowq.store.policies import Policies
+
+
+class Look(msgspec.Struct):
+    """A look at what has fallen due: from which time on, and what came of it."""
+
+    floor: int
+    is_cheap: bool = True
+    next: int | None = None
+    took_ms: float = 0.0
+    is_complete: bool = False
+    """Nothing that is due was left behind."""
 
 
 class Work:
@@ -17,22 +32,33 @@ class Work:
     """What is counted, where somebody counts (see rowq/meter.py)."""
 
     def __init__(
-        self, session: Session, policies: Policies, now: int, random: Callable[[], float], actor: str | None, news: Callable[[], int]
+        self,
+        session: Session,
+        policies: Policies,
+        now: int,
+        random: Callable[[], float],
+        actor: str | None,
+        news: Callable[[], int],
+        heads: Heads,
     ) -> None:
         self.session = session
+        self.heads = heads
         self.news = news
         self.policies = policies
         self.now = now
         self.random = random
-        self.actor = self._own_actor = actor
+        self.actor = self.own_actor = actor
         self.changes = Changes()
+        self.has_changed_settings = False
         self._known: dict[str, Policy] = {}
         self.woken: defaultdict[str, int] = defaultdict(int)
         """How many messages have become ready, by topic (a queue, or a queue's dead letters)."""
         self.due: dict[str, int] = {}
         """When a topic will have something without anybody sending, as far as this transaction learned."""
-        self.looked: dict[str, int | None] = {}
-        """Topics whose times were looked up in this transaction, with the next one."""
+        self.lowest: dict[str, Place] = {}
+        """The lowest place in each queue where a message has become ready."""
+        self.looked: dict[str, Look] = {}
+        """Topics whose times were looked up in this transaction."""
         self.delivered: defaultdict[str | None, list[int]] = defaultdict(list)
         """Leased in this transaction, and not in the audit yet: by whom."""
         self.leaving: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
@@ -47,7 +73,11 @@ class Work:
 
     def act_for(self, actor: str | None) -> None:
         """What is audited from here on is that caller's doing."""
-        self.actor = actor or self._own_actor
+        self.actor = actor or self.own_actor
+
+    def change_settings(self) -> None:
+        self.policies.changed(self.session)
+        self.has_changed_settings = True
 
     def forget_policy(self, queue: str) -> None:
         self._known.pop(queue, None)
@@ -65,6 +95,13 @@ class Work:
             self.tally.counts[queue, event] += 1
         if self.policy(queue).audit:
             self.changes["insert_audit"].append((self.now, queue, seq, event, attempt, actor, detail))
+
+    def ready_at(self, queue: str, ranking: int, position: int, count: int = 1) -> None:
+        """So many have become ready, none of them before that place."""
+        self.woken[queue] += count
+        known, place = self.lowest.get(queue), (ranking, position)
+        if known is None or place < known:
+            self.lowest[queue] = place
 
     def wakes_at(self, topic: str, due: int) -> None:
         known = self.due.get(topic)

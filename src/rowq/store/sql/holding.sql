@@ -47,6 +47,21 @@ WHERE m.seq IN (:seqs[])
 ORDER BY m.seq
 FOR UPDATE OF b;
 
+-- name: find_waiting
+-- Bodies of messages that are neither with a consumer, nor dead, nor finished: they must wait somewhere.
+SELECT m.seq
+FROM rowq_messages m
+WHERE m.seq IN (:seqs[])
+    AND NOT EXISTS (SELECT 1 FROM rowq_leased l WHERE l.seq = m.seq)
+    AND NOT EXISTS (SELECT 1 FROM rowq_dead d WHERE d.queue = m.queue AND d.seq = m.seq)
+    AND NOT EXISTS (SELECT 1 FROM rowq_history h WHERE h.seq = m.seq);
+
+-- name: find_unfinished
+SELECT m.seq
+FROM rowq_messages m
+WHERE m.seq IN (:seqs[])
+    AND NOT EXISTS (SELECT 1 FROM rowq_history h WHERE h.seq = m.seq);
+
 -- name: hold_leased
 SELECT
     {terms},
@@ -67,6 +82,9 @@ WHERE m.seq IN (:seqs[])
 ORDER BY m.seq
 FOR UPDATE OF d;
 
+-- fragment: error_contains
+(:error IS NULL OR INSTR(d.error, :error) > 0)
+
 -- name: list_dead_where
 SELECT d.seq
 FROM rowq_dead d
@@ -74,7 +92,7 @@ JOIN rowq_messages m ON m.seq = d.seq
 WHERE d.queue = :queue
     AND d.seq > :after
     AND (:reason IS NULL OR d.reason = :reason)
-    AND (:error IS NULL OR INSTR(d.error, :error) > 0)
+    AND {error_contains}
     AND (:message_key IS NULL OR m.message_key = :message_key)
     AND (:group_key IS NULL OR m.group_key = :group_key)
     AND (:died_before IS NULL OR d.died_at < :died_before)

@@ -30,14 +30,17 @@ p.seq, p.queue, p.sent_at, m.format, m.payload, m.headers, p.message_key, p.grou
     AND (:group_key IS NULL OR m.group_key = :group_key)
     AND (:sent_after IS NULL OR m.sent_at >= :sent_after)
     AND (:sent_before IS NULL OR m.sent_at < :sent_before)
-    AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(p.error, :text) > 0)
+    AND {contains}
 
 -- fragment: finished_filters
 (:message_key IS NULL OR p.message_key = :message_key)
     AND (:group_key IS NULL OR p.group_key = :group_key)
     AND (:sent_after IS NULL OR p.sent_at >= :sent_after)
     AND (:sent_before IS NULL OR p.sent_at < :sent_before)
-    AND (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(p.error, :text) > 0)
+    AND {contains}
+
+-- fragment: contains
+(:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(p.error, :text) > 0)
 
 -- name: browse_ready
 -- Two arms instead of a row-value comparison, so that every database walks the index from the cursor on.

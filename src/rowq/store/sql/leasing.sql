@@ -26,10 +26,12 @@ LIMIT :limit
 FOR UPDATE OF d SKIP LOCKED;
 
 -- name: take_due
+-- Above a floor: where others still see what is long gone, its remains are walked again by whoever begins at the beginning.
 SELECT s.seq, s.due, s.attempts, s.expires_at, s.error, m.priority
 FROM rowq_scheduled s
 JOIN rowq_messages m ON m.seq = s.seq
 WHERE s.queue = :queue
+    AND s.due > :floor
     AND s.due <= :now
 ORDER BY s.due, s.seq
 LIMIT :limit
@@ -39,6 +41,7 @@ FOR UPDATE OF s SKIP LOCKED;
 SELECT seq
 FROM rowq_leased
 WHERE queue = :queue
+    AND lease_until > :floor
     AND lease_until <= :now
 ORDER BY lease_until, seq
 LIMIT :limit
@@ -54,13 +57,13 @@ LIMIT :limit;
 -- name: next_times
 -- When the queue has something again without anybody sending: the next due message, and the next lease to run out.
 SELECT
-    (SELECT MIN(due) FROM rowq_scheduled WHERE queue = :queue),
-    (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue);
+    (SELECT MIN(due) FROM rowq_scheduled WHERE queue = :queue AND due > :now AND due <= :horizon),
+    (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue AND lease_until > :now AND lease_until <= :horizon);
 
 -- name: next_dead_times
 SELECT
-    (SELECT MIN(due) FROM rowq_dead WHERE queue = :queue AND due > :now),
-    (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue);
+    (SELECT MIN(due) FROM rowq_dead WHERE queue = :queue AND due > :now AND due <= :horizon),
+    (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue AND lease_until > :now AND lease_until <= :horizon);
 
 -- name: read_bucket
 SELECT tokens, filled_at

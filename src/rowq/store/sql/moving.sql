@@ -123,17 +123,29 @@ UPDATE rowq_own_ids
 SET gone_at = :gone_at
 WHERE id = :id;
 
+-- name: reserve_group
+-- A row that can be locked, also of a group that nobody is in yet: head 0 is nobody. A row that is there is locked and left as it is.
+INSERT INTO rowq_group_heads (queue, group_key, head)
+VALUES (:queue, :group_key, 0)
+ON CONFLICT (queue, group_key) DO UPDATE SET head = rowq_group_heads.head;
+
 -- name: lock_group_heads
--- With each head the next one in line: a correlated MIN is one index seek, a GROUP BY would read the whole group.
+SELECT group_key, head
+FROM rowq_group_heads
+WHERE queue = :queue
+    AND group_key IN (:groups[])
+ORDER BY group_key
+FOR UPDATE;
+
+-- name: find_following
+-- The next one in line of each group: a correlated MIN is one index seek, a GROUP BY would read the whole group. Asked after the
+-- lock was won: together with it, it would not see what the one before has written.
 SELECT
     h.group_key,
-    h.head,
-    (SELECT MIN(b.seq) FROM rowq_blocked b WHERE b.queue = h.queue AND b.group_key = h.group_key) AS following
+    (SELECT MIN(b.seq) FROM rowq_blocked b WHERE b.queue = h.queue AND b.group_key = h.group_key)
 FROM rowq_group_heads h
 WHERE h.queue = :queue
-    AND h.group_key IN (:groups[])
-ORDER BY h.group_key
-FOR UPDATE;
+    AND h.group_key IN (:groups[]);
 
 -- name: set_group_head
 INSERT INTO rowq_group_heads (queue, group_key, head)

@@ -1,4 +1,4 @@
--- The tables of rowq on SQLite, version 2.
+-- The tables of rowq on SQLite, version 3.
 --
 -- A state is a table. A message's body is written once in rowq_messages; where the message *is* is a narrow row in exactly one
 -- of rowq_ready, rowq_scheduled, rowq_leased, rowq_blocked, rowq_dead and rowq_history, and a transition is a move between them
@@ -17,7 +17,8 @@ CREATE TABLE rowq_counters (
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-INSERT INTO rowq_counters (name, value) VALUES ('seq', 0), ('settings', 0);
+-- identity: a random number that tells this queue from any other, whatever path it is reached by.
+INSERT INTO rowq_counters (name, value) VALUES ('seq', 0), ('settings', 0), ('identity', ABS(RANDOM() % 4611686018427387904));
 
 CREATE TABLE rowq_queues (
     name TEXT PRIMARY KEY,
@@ -224,4 +225,11 @@ CREATE TABLE rowq_api_keys (
     scopes TEXT NOT NULL,
     queues TEXT NOT NULL,
     created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- What one process does for all of them, for as long as its turn lasts.
+CREATE TABLE rowq_duties (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    held_until INTEGER NOT NULL
 ) WITHOUT ROWID;

@@ -46,6 +46,12 @@ WHERE id IN (:ids[]);
 INSERT INTO rowq_own_ids (id, seq, queue)
 VALUES (:id, :seq, :queue);
 
+-- name: reserve_key
+-- A row that can be locked, also of a key that nobody waits under yet: seq 0 is nobody. A row that is there is locked and left as it is.
+INSERT INTO rowq_waiting_keys (queue, message_key, seq)
+VALUES (:queue, :message_key, 0)
+ON CONFLICT (queue, message_key) DO UPDATE SET seq = rowq_waiting_keys.seq;
+
 -- name: lock_waiting_keys
 SELECT message_key, seq
 FROM rowq_waiting_keys
@@ -78,10 +84,10 @@ VALUES (:id, :at, :fingerprint, :answer);
 -- name: count_depth
 -- Stops counting at the limit: a full queue of millions is as quick to refuse as a small one.
 SELECT
-    (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_ready WHERE queue = :queue LIMIT :most))
-    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_scheduled WHERE queue = :queue LIMIT :most))
-    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_leased WHERE queue = :queue AND reason IS NULL LIMIT :most))
-    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_blocked WHERE queue = :queue LIMIT :most));
+    (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_ready WHERE queue = :queue LIMIT :most) AS r)
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_scheduled WHERE queue = :queue LIMIT :most) AS s)
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_leased WHERE queue = :queue AND reason IS NULL LIMIT :most) AS l)
+    + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_blocked WHERE queue = :queue LIMIT :most) AS b);
 
 -- name: find_origins
 SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])

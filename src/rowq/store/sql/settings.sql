@@ -5,11 +5,15 @@ SELECT value
 FROM rowq_counters
 WHERE name = 'settings';
 
+-- name: read_identity
+SELECT value
+FROM rowq_counters
+WHERE name = 'identity';
+
 -- name: raise_settings_version
 UPDATE rowq_counters
 SET value = value + 1
-WHERE name = 'settings'
-RETURNING value;
+WHERE name = 'settings';
 
 -- name: read_settings
 SELECT name, settings

@@ -33,7 +33,7 @@ LIMIT :limit;
 
 -- name: delete_audit
 DELETE FROM rowq_audit
-WHERE id = :id;
+WHERE id IN (:seqs[]);
 
 -- name: list_gone_own_ids
 SELECT id FROM rowq_own_ids
@@ -72,3 +72,22 @@ LIMIT :limit;
 -- name: delete_requests
 DELETE FROM rowq_requests
 WHERE id IN (:ids[]);
+
+-- name: take_duty
+-- One row, 0 or 1 written: whoever's turn it is goes on, and somebody else's turn is over when it has not been renewed.
+UPDATE rowq_duties
+SET holder = :holder,
+    held_until = :held_until
+WHERE name = :name
+    AND (holder = :holder OR held_until <= :now);
+
+-- name: offer_duty
+INSERT INTO rowq_duties (name, holder, held_until)
+VALUES (:name, '', 0)
+ON CONFLICT (name) DO NOTHING;
+
+-- name: leave_duty
+UPDATE rowq_duties
+SET held_until = 0
+WHERE name = :name
+    AND holder = :holder;

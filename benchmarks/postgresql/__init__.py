@@ -1,0 +1,1 @@
+"""rowq on PostgreSQL, beside its peers there."""

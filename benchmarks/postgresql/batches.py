@@ -1,0 +1,151 @@
+"""Batches of 100 by 8 connections, receive and ack: beside a status column and beside the peers, on fresh tables and on worn ones.
+
+Worn means that a snapshot has been held open while many messages were processed, so that the table is full of the dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from functools import partial
+
+import rowq
+from benchmarks.harness import Bar, Bench, Chapter, Claim, Contestant, Gauge, Scores, Turns, interleave
+from benchmarks.payload import SIZE, body, payloads
+from benchmarks.postgresql import peers, status_column
+from benchmarks.postgresql.held import held_snapshot
+from benchmarks.postgresql.status_column import StatusColumn
+from benchmarks.scale import Scale
+from benchmarks.servers import Host, on_postgresql
+from benchmarks.together import Crew
+
+NAME, TITLE = "postgresql-batches", "PostgreSQL: receive and ack in batches, by several connections"
+
+FRESH = Gauge("fresh tables", "/s")
+WORN = Gauge("under a held snapshot", "/s")
+
+_QUEUE = status_column.QUEUE
+_OURS, _AUDITED = "rowq, no audit", "rowq, audit"
+_KEPT, _LOGGED, _GONE = "status column, done is kept", "status column, done is deleted and logged", "status column, done is deleted"
+_WAYS = {_KEPT: status_column.KEEP, _LOGGED: status_column.DELETE_AND_LOG, _GONE: status_column.DELETE}
+_AT_ONCE = 1_000
+_PEER_BARS = {"pgqueuer": 5, "procrastinate": 20}
+_WORN_SHARE = 5
+"""A status column that is worn takes ages for a batch: a turn on worn tables has so many times fewer of them, for everybody."""
+
+Filling = Callable[[int], None]
+"""Sends so many messages."""
+
+
+def run(bench: Bench) -> Chapter:
+    return on_postgresql(bench, NAME, TITLE, _measure)
+
+
+def _measure(bench: Bench, host: Host) -> Chapter:
+    scale, present = bench.scale, peers.present()
+    fresh = interleave(
+        bench,
+        {
+            _OURS: lambda room: _ours(host, scale, audit=False),
+            _AUDITED: lambda room: _ours(host, scale, audit=True),
+            **{name: _contestant(_status, host, scale, finish) for name, finish in _WAYS.items()},
+            **{name: _contestant(peer, host, scale, FRESH) for name, peer in present.items()},
+        },
+    )
+    worn = interleave(
+        bench,
+        {
+            _OURS: lambda room: _ours(host, scale, audit=False, is_worn=True),
+            **{name: _contestant(_status, host, scale, _WAYS[name], is_worn=True) for name in (_KEPT, _GONE)},
+        },
+    )
+    notes = [
+        host.note,
+        f"{scale.connections} connections, {scale.batch} messages a batch, {SIZE} B of JSON a message, over a backlog.",
+        "rowq is one broker with as many threads. It decodes the JSON; the status column gives bytes, and writes no audit.",
+        "procrastinate keeps what is done, pgqueuer deletes it and writes a log: the bar is for both ways.",
+        f"Under a held snapshot: after {scale.processed:,} messages were processed while another connection kept a snapshot open.",
+        "The peers run their own workers on tasks that do nothing, each with as many connections, on uvloop.",
+        *[f"{name} is not installed." for name in peers.ALL if name not in present],
+    ]
+    return Chapter(NAME, TITLE, fresh.series() + worn.series(), _claims(fresh, worn, list(present)), notes)
+
+
+def _claims(fresh: Scores, worn: Scores, present: list[str]) -> list[Claim]:
+    return [
+        Claim("fresh: rowq to the status column that keeps", "x", fresh.ratio(FRESH, _OURS, _KEPT), Bar("at least", 1.1)),
+        Claim("fresh: to the one that deletes and logs", "x", fresh.ratio(FRESH, _OURS, _LOGGED), Bar("at least", 1.1)),
+        Claim("fresh: to the one that deletes", "x", fresh.ratio(FRESH, _OURS, _GONE)),
+        Claim("held snapshot: rowq to the status column that keeps", "x", worn.ratio(WORN, _OURS, _KEPT), Bar("at least", 5)),
+        Claim("held snapshot: to the one that deletes", "x", worn.ratio(WORN, _OURS, _GONE)),
+        *[Claim(f"rowq to {name}", "x", fresh.ratio(FRESH, _OURS, name), Bar("at least", _PEER_BARS[name])) for name in present],
+        Claim("fresh: rowq with audit, of that without", "x", fresh.ratio(FRESH, _AUDITED, _OURS)),
+    ]
+
+
+def _contestant(make: Callable[..., Turns], *arguments: object, **options: object) -> Contestant:
+    return lambda room: make(*arguments, **options)
+
+
+def _ours(host: Host, scale: Scale, *, audit: bool, is_worn: bool = False) -> Turns:
+    with host.database() as url, rowq.connect(url) as broker:
+        broker.configure(_QUEUE, audit=audit)
+
+        def take(most: int) -> int:
+            taken = broker.receive(_QUEUE, max=most)
+            acked = broker.ack_many(taken).count(rowq.Outcome.DONE)
+            assert acked == len(taken)
+            return acked
+
+        def fill(count: int) -> None:
+            for start in range(0, count, _AT_ONCE):
+                broker.send_many(_QUEUE, payloads(min(_AT_ONCE, count - start), start))
+
+        yield from _turns(url, scale, fill, [take] * scale.connections, is_worn=is_worn)
+
+
+def _status(host: Host, scale: Scale, finish: str, *, is_worn: bool = False) -> Turns:
+    with host.database() as url, ExitStack() as stack:
+        status_column.install(url)
+        connections = [stack.enter_context(StatusColumn(url, finish)) for _ in range(scale.connections)]
+
+        def take(connection: StatusColumn, most: int) -> int:
+            jobs = connection.claim(most)
+            finished = connection.finish(jobs)
+            assert finished == len(jobs)
+            return finished
+
+        def fill(count: int) -> None:
+            for start in range(0, count, _AT_ONCE):
+                connections[0].send([body(number) for number in range(start, min(start + _AT_ONCE, count))])
+            status_column.settle(url)
+
+        yield from _turns(url, scale, fill, [partial(take, connection) for connection in connections], is_worn=is_worn)
+
+
+def _turns(url: str, scale: Scale, fill: Filling, takes: list[Callable[[int], int]], *, is_worn: bool) -> Turns:
+    """`takes`: for each connection, what receives and acks up to so many and tells how many it were."""
+    batches = max(1, scale.batches_each // _WORN_SHARE) if is_worn else scale.batches_each
+    needed = len(takes) * batches * scale.batch * (scale.consumer_turns + 2)
+
+    def worker(take: Callable[[int], int]) -> int:
+        return sum(take(scale.batch) for _ in range(batches))
+
+    with Crew([partial(worker, take) for take in takes]) as crew, held_snapshot(url) if is_worn else nullcontext():
+        fill(needed + (scale.processed if is_worn else 0))
+        if is_worn:
+            _wear(scale.processed, takes[0])
+        crew.turn()
+        for _ in range(scale.consumer_turns):
+            timing = crew.turn()
+            assert timing.messages == len(takes) * batches * scale.batch, "a batch was not full"
+            yield {WORN if is_worn else FRESH: timing}
+
+
+def _wear(count: int, take: Callable[[int], int]) -> None:
+    """In larger batches, since this is not what is measured; the dead are as many."""
+    done = 0
+    while done < count:
+        took = take(min(_AT_ONCE, count - done))
+        assert took, "the backlog ran dry"
+        done += took

@@ -1,0 +1,118 @@
+"""uvicorn's server as we run it: alone in its process, or as one of several workers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import ClassVar
+
+import uvicorn
+
+from rowq.server.board import Board
+from rowq.server.service import Service
+from rowq.server.shared_streams import SharedStreams
+from rowq.server.workers import Worker
+
+_log = logging.getLogger("rowq.server")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Server(uvicorn.Server):
+    """It watches the keys as long as it runs, and knows how our waiting requests are ended."""
+
+    stop_level: ClassVar[int] = logging.INFO
+
+    def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._service = service
+        self._on_ready = on_ready
+        self._watch: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._watch = asyncio.create_task(self._service.gate.watch())
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        _log.log(self.stop_level, "rowq is stopping; a second signal ends it at once")
+        if self._watch is not None:
+            self._watch.cancel()
+        self._service.stop()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn would raise the signal once more at the end, and so end the process before the database is closed."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  # as signal.signal calls it
+        if self.should_exit:
+            os._exit(128 + sig)  # what is committed stays, the rest never was: the same as after a crash
+        self.should_exit = True
+
+
+class WorkerServer(Server):
+    """One of several: it stops when its parent says so, or is no more, and tells the others what they have to know."""
+
+    stop_level = logging.DEBUG  # the parent says it once for all
+
+    def __init__(self, config: uvicorn.Config, service: Service, worker: Worker, board: Board) -> None:
+        super().__init__(config, service, worker.tell_ready)
+        self._worker = worker
+        self._board = board
+        self._streams = service.streams = SharedStreams(board, worker.number)
+        if service.metrics is not None:
+            service.metrics.gauges["rowq_waiting_consumers"] = self._waiting
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._worker.lifeline, self._be_orphaned)
+        loop.add_reader(self._streams.inbox, self._streams.hear)
+        await super().startup(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        self._board.note_connections(self._worker.number, len(self.server_state.connections))
+        self._board.note_waiting(self._worker.number, self._service.engine.waiting)
+        if not self._service.gate.is_open:
+            self._board.shut()
+        elif self._board.is_shut:
+            self._service.gate.shut()
+        return await super().on_tick(counter)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A signal may come twice, from a terminal or systemd to all processes, and from the parent; and once more at the very end."""
+        for number in _SIGNALS:
+            signal.signal(number, self.handle_exit)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  # as signal.signal calls it
+        self.should_exit = True
+
+    def _be_orphaned(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._worker.lifeline)
+        _log.error("worker %d stops, since its parent is gone", self._worker.number + 1)
+        self.should_exit = True
+
+    def _waiting(self) -> float:
+        return self._service.engine.waiting + self._board.waiting_elsewhere(self._worker.number)

@@ -1,0 +1,33 @@
+"""The limit of connections where several workers serve: it holds for all of them together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from rowq.server.board import Board
+from rowq.server.protocol import LimitedProtocol
+
+_MANY = 100
+"""So many who were turned away may still be there; further ones are cut off without a word."""
+
+
+class SharedLimitProtocol(LimitedProtocol):
+    __slots__ = ()
+
+    board: ClassVar[Board]
+    worker: ClassVar[int]
+    max_together: ClassVar[int]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        beyond = self.board.note_connections(self.worker, len(self.connections)) - self.max_together
+        if beyond > 0 and not self._parting:
+            self._refuse(503, "server_unavailable", f"All {self.max_together} connections of the server are taken: try again later.")
+            if beyond > _MANY:
+                transport.close()
+
+
+def share_limit(protocol: type[asyncio.Protocol], board: Board, worker: int, max_together: int) -> type[asyncio.Protocol]:
+    shared: dict[str, Any] = {"__slots__": (), "board": board, "worker": worker, "max_together": max_together}
+    return type(protocol.__name__, (SharedLimitProtocol, protocol), shared)

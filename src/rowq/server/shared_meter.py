@@ -1,0 +1,148 @@
+"""The meter of one worker among several: it counts for itself, and tells what all of them have counted.
+
+Every second it writes its counts on the board, and always before it tells any: what was told once is there for the others, even if
+this worker is killed the moment after. The one that takes its place goes on from there, so no counter ever goes back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from rowq.clock import running
+from rowq.meter import OTHER, Histogram, Meter, QueueMeter, StoreMeter
+from rowq.server.board import Board
+
+EVERY = 1.0
+MOST_GONE = 10_000
+
+_Spread = tuple[list[int], float]
+_Queue = tuple[float, dict[str, int], _Spread, _Spread]
+_Store = tuple[_Spread, _Spread, _Spread, _Spread, int]
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_counted = msgspec.msgpack.Decoder(tuple[dict[str, _Queue], _Store]).decode
+_decode_gone = msgspec.msgpack.Decoder(dict[str, float]).decode
+
+
+class SharedMeter(Meter):
+    def __init__(self, board: Board, worker: int, **options: Any) -> None:
+        super().__init__(**options)
+        self._board = board
+        self._worker = worker
+        self._publishing = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._publish_on, name="rowq-meter", daemon=True)
+        predecessor = self._read_counted(worker)
+        if predecessor is not None:
+            self._queues, self._store = predecessor
+            self._other = self._queues.pop(OTHER, None)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.publish()
+
+    def read(self) -> tuple[dict[str, QueueMeter], StoreMeter]:
+        """Of all workers, those that were replaced included."""
+        counted = [self.publish(), *(self._read_counted(worker) for worker in range(self._board.workers) if worker != self._worker)]
+        # After the counts: whoever has taken a queue out of its counts has said before that it is gone.
+        gone = self._read_gone()
+        queues: dict[str, QueueMeter] = {}
+        store = StoreMeter()
+        for theirs in counted:
+            if theirs is None:
+                continue
+            for label, queue in theirs[0].items():
+                if queue.since >= gone.get(label, 0.0):
+                    queues.setdefault(label, QueueMeter(queue.since)).add(queue)
+            store.add(theirs[1])
+        return queues, store
+
+    def labels(self) -> set[str]:
+        return set(self.read()[0]) - {OTHER}
+
+    def forget(self, queues: Iterable[str]) -> None:
+        """All workers do, at the same moment: what each counted until now is told no more, and is put away when it next publishes."""
+        now = running()
+        with self._publishing:
+            self._board.gone[self._worker].write(_encode(dict.fromkeys(sorted(queues)[:MOST_GONE], now)))
+        self.publish()
+
+    def publish(self) -> tuple[dict[str, QueueMeter], StoreMeter]:
+        """Returns what was written."""
+        with self._publishing:
+            self._put_away()
+            queues, store = self.read_queues(), self.read_store()
+            content = _encode(({label: _queue(queue) for label, queue in queues.items()}, _store(store)))
+            self._board.counted[self._worker].write(content)
+            return queues, store
+
+    def _publish_on(self) -> None:
+        while not self._stop.wait(EVERY):
+            self.publish()
+
+    def _put_away(self) -> None:
+        gone = self._read_gone()
+        with self._lock:
+            for label in gone.keys() & self._queues.keys():
+                if self._queues[label].since < gone[label]:
+                    del self._queues[label]
+
+    def _delete(self, queue: str) -> None:
+        """Not yet: the others still count it. All forget it together, once one of them has looked which queues there are."""
+
+    def _read_counted(self, worker: int) -> tuple[dict[str, QueueMeter], StoreMeter] | None:
+        content = self._board.counted[worker].read()
+        if not content:
+            return None
+        queues, store = _decode_counted(content)
+        return {label: _to_queue(queue) for label, queue in queues.items()}, _to_store(store)
+
+    def _read_gone(self) -> dict[str, float]:
+        gone: defaultdict[str, float] = defaultdict(float)
+        for page in self._board.gone:
+            content = page.read()
+            for label, moment in (_decode_gone(content) if content else {}).items():
+                gone[label] = max(gone[label], moment)
+        return gone
+
+
+def _queue(queue: QueueMeter) -> _Queue:
+    return queue.since, queue.counts, _spread(queue.waits), _spread(queue.processing)
+
+
+def _to_queue(values: _Queue) -> QueueMeter:
+    queue = QueueMeter(values[0])
+    queue.counts.update(values[1])
+    _fill(queue.waits, values[2])
+    _fill(queue.processing, values[3])
+    return queue
+
+
+def _store(store: StoreMeter) -> _Store:
+    return _spread(store.calls), _spread(store.rows), _spread(store.latency[True]), _spread(store.latency[False]), store.failures
+
+
+def _to_store(values: _Store) -> StoreMeter:
+    store = StoreMeter()
+    for histogram, value in zip((store.calls, store.rows, store.latency[True], store.latency[False]), values[:4], strict=True):
+        _fill(histogram, value)
+    store.failures = values[4]
+    return store
+
+
+def _spread(histogram: Histogram) -> _Spread:
+    return histogram.counts, histogram.total
+
+
+def _fill(histogram: Histogram, values: _Spread) -> None:
+    histogram.counts[:], histogram.total = values

@@ -1,0 +1,127 @@
+"""Connections to a server: opened when they are needed, kept while they work, opened again when the server comes back."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Generic, Protocol, TypeVar
+
+from rowq.clock import running
+from rowq.errors import RowqError, StoreUnavailable
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_MOST_IDLE = 8
+
+
+class Connection(Protocol):
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may be lent once more, as far as can be told without asking the server."""
+
+    def close(self) -> None:
+        """Never raises."""
+
+
+C = TypeVar("C", bound=Connection)
+
+
+class Refused(Exception):
+    """There is no connection: why, and whether the next try may succeed. A server that restarts comes back, a wrong password stays
+    wrong."""
+
+    def __init__(self, error: RowqError, *, may_pass: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.may_pass = may_pass
+
+
+class Connections(ABC, Generic[C]):
+    """Those of one process. Idle ones are lent again, the last one first."""
+
+    def __init__(self, where: str, timeout: float) -> None:
+        self.where = where
+        self._timeout = timeout
+        self._idle: list[C] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    @abstractmethod
+    def _open(self) -> C:
+        """One more, or Refused."""
+
+    def take(self) -> C:
+        while True:
+            with self._lock:
+                if self._is_closed:
+                    raise StoreUnavailable(f"the connections to {self.where} are closed")
+                if not self._idle:
+                    break
+                connection = self._idle.pop()
+            if connection.is_usable:
+                return connection
+            connection.close()
+        return self.open()
+
+    def give_back(self, connection: C) -> None:
+        with self._lock:
+            if not self._is_closed and len(self._idle) < _MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    @contextmanager
+    def taken(self) -> Iterator[C]:
+        """Lent for a while; not given back after an error."""
+        connection = self.take()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self.give_back(connection)
+
+    def open(self) -> C:
+        """One more. While the server is away it is tried again, each time after a longer pause, until the timeout."""
+        deadline, pause = running() + self._timeout, _FIRST_PAUSE
+        while True:
+            try:
+                return self._open()
+            except Refused as refused:
+                if self._is_closed or not refused.may_pass or running() + pause > deadline:
+                    raise refused.error from refused.__cause__
+            time.sleep(pause * (0.5 + random.random()))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def open_at_once(self) -> C:
+        """The first one: what is wrong with it is said at once, and not tried again."""
+        try:
+            return self._open()
+        except Refused as refused:
+            raise refused.error from refused.__cause__
+
+    def forget_idle(self) -> None:
+        """One has broken: so have the others, most likely."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def leave_to_parent(self) -> None:
+        """Closing would say goodbye in the parent's name; so they are kept, and never touched again."""
+        _inherited.extend(self._idle)
+        self._idle = []
+        self._is_closed = True
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+        self.forget_idle()
+
+
+_inherited: list[Connection] = []
+"""What a child of a fork has found open."""

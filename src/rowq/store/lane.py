@@ -1,0 +1,244 @@
+"""A lane: one transaction after another, each with all the calls that arrived together."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from rowq.clock import running
+from rowq.errors import RowqError, StoreError
+from rowq.meter import Meter, Tally
+from rowq.store import leasing, sending, settling, stroke
+from rowq.store.calls import Act, Call, Receive, Send, Settle
+from rowq.store.dialect import Session
+from rowq.store.policies import Policies
+from rowq.store.retrying import TryAgain, WouldWait, given_up
+from rowq.store.store import Store
+from rowq.store.work import Work
+
+_log = logging.getLogger("rowq.store")
+
+_MOST_TRIES = 10
+
+
+class _MustSync(Exception):
+    """A transaction turned out to hold something that must be on disk before it is answered."""
+
+
+class Lane:
+    """Remembers the settings of queues for itself: what one lane has rolled back, another never believed."""
+
+    def __init__(self, store: Store, *, patient: bool = False) -> None:
+        self._store = store
+        self._patient = patient
+        self._may_have_acked = False
+        """A statement is on its way, or has been, that is committed before it is answered."""
+        self._policies = Policies(store.defaults, store.dialect.settings_max_age_ms, store.cache)
+
+    def perform(self, calls: Sequence[Call[Any]]) -> None:
+        """Gives every call its result or its error. One that spoils the common transaction fails alone."""
+        tries = 0
+        while True:
+            try:
+                batch = Batch(calls)
+                if self._patient or not self._perform_at_once(batch):
+                    self._perform_together(batch, durable=batch.is_worth_a_sync)
+                return
+            except BaseException as error:
+                self._forget()
+                if not isinstance(error, Exception):
+                    raise
+                self._reset(calls)
+                tries += 1
+                if isinstance(error, TryAgain) and not isinstance(error, WouldWait) and tries < _MOST_TRIES:
+                    time.sleep(random.random() * 0.002 * 2**tries)
+                    continue
+                self._fail(calls, error)
+                return
+
+    def _reset(self, calls: Sequence[Call[Any]]) -> None:
+        """What they were told in a transaction that failed does not hold."""
+        for call in calls:
+            call.anew()
+            if self._may_have_acked and isinstance(call, Settle):
+                call.is_in_doubt = True
+        self._may_have_acked = False
+
+    def _fail(self, calls: Sequence[Call[Any]], error: Exception) -> None:
+        if len(calls) > 1 and _may_be_the_fault_of_one(error):
+            for call in calls:
+                self.perform([call])
+        else:
+            is_for_another_lane = isinstance(error, WouldWait) and not self._patient
+            told = given_up(error) if isinstance(error, TryAgain) and not is_for_another_lane else error
+            for call in calls:
+                call.error = told
+
+    def _forget(self) -> None:
+        """What was remembered may have been rolled back."""
+        self._policies.forget()
+        self._store.heads.forget()
+        if self._store.meter is not None:
+            self._store.meter.failed()
+
+    def _perform_at_once(self, batch: Batch) -> bool:
+        """By one statement, where that is all there is to do; False when nothing was done."""
+        store, policy = self._store, None
+        if not self._policies.is_fresh(store.distrusted):
+            return False
+        if batch.has_only(batch.receives):
+            policy = stroke.may_receive(self._policies, batch.receives)
+            if policy is None or store.times.look(batch.receives[0].topic, store.clock.now()) is not None:
+                return False
+        elif not batch.has_only(batch.settles) or not stroke.may_ack(self._policies, batch.settles):
+            return False
+        strike = store.dialect.striking()
+        if strike is None:
+            return False
+        began, rests = running(), []
+        with strike as session:
+            work = self._work(session)
+            if policy is None:
+                self._may_have_acked = True
+                rests = stroke.ack(work, batch.settles)
+            elif not stroke.receive(work, batch.receives, policy):
+                return False
+        self._finish(work, batch, began, durable=True)
+        if rests:
+            self._perform_together(Batch([rest for _, rest in rests]), durable=False)
+            for call, rest in rests:
+                stroke.put_together(call, rest)
+        self._may_have_acked = False
+        return True
+
+    def _perform_together(self, batch: Batch, *, durable: bool) -> None:
+        store = self._store
+        began = running()
+        try:
+            with store.dialect.writing(durable=durable, patient=self._patient) as session:
+                work = self._work(session)
+                for call in batch.receives:
+                    if not durable and _is_at_most_once(work, call):
+                        raise _MustSync
+                self._carry_out(work, batch)
+        except _MustSync:
+            self._perform_together(batch, durable=True)
+            return
+        self._finish(work, batch, began, durable=durable)
+
+    def _finish(self, work: Work, batch: Batch, began: float, *, durable: bool) -> None:
+        """It is committed."""
+        for call in batch.receives:
+            call.begun(began, work.now)
+        took = running() - began
+        self._store.tell(work)
+        if self._store.meter is not None:
+            _measure(self._store.meter, work, batch, durable, took)
+
+    def perform_within(self, connection: Any, call: Call[Any]) -> None:
+        """Performs a call inside the caller's own transaction; nobody is woken, since only the caller knows when it commits."""
+        with self._store.dialect.joining(connection) as session:
+            self._carry_out(self._work(session), Batch([call]))
+            if call.error is not None:
+                raise call.error
+
+    def _work(self, session: Session) -> Work:
+        store = self._store
+        now = store.clock.now()
+        self._policies.refresh(session, now, store.distrusted)
+        work = Work(session, self._policies, now, random.random, store.actor, store.dialect.news, store.heads)
+        if store.meter is not None:
+            work.tally = Tally()
+        return work
+
+    def _carry_out(self, work: Work, batch: Batch) -> None:
+        """Sends first and receives last, so that what is sent or released here can be received here."""
+        if batch.sends:
+            sending.send(work, batch.sends)
+        if batch.settles:
+            settling.settle(work, batch.settles)
+        for act in batch.acts:
+            _act(work, act)
+        if batch.receives:
+            self._lease(work, batch.receives)
+
+    def _lease(self, work: Work, receives: list[Receive]) -> None:
+        alike: defaultdict[tuple[str, str | None], list[Receive]] = defaultdict(list)
+        for call in receives:
+            alike[call.topic, call.delivery].append(call)
+        for (topic, _), calls in alike.items():
+            leasing.lease(work, calls[0].queue, calls, self._store.times.look(topic, work.now))
+
+
+class Batch:
+    """Calls sorted by kind, and whether their transaction must be on disk before it is answered.
+
+    A lost lease or ack only means a redelivery; a lost send would mean a lost message.
+    """
+
+    __slots__ = ("acts", "is_worth_a_sync", "receives", "sends", "settles")
+
+    def __init__(self, calls: Sequence[Call[Any]]) -> None:
+        self.sends: list[Send] = []
+        self.settles: list[Settle] = []
+        self.acts: list[Act[Any]] = []
+        self.receives: list[Receive] = []
+        self.is_worth_a_sync = False
+        for call in calls:
+            if isinstance(call, Send):
+                self.sends.append(call)
+                self.is_worth_a_sync = True
+            elif isinstance(call, Receive):
+                self.receives.append(call)
+            elif isinstance(call, Settle):
+                self.settles.append(call)
+                self.is_worth_a_sync |= call.is_worth_a_sync
+            elif isinstance(call, Act):
+                self.acts.append(call)
+                self.is_worth_a_sync |= call.durable
+
+    def has_only(self, calls: list[Any]) -> bool:
+        return bool(calls) and len(calls) == self.size
+
+    @property
+    def size(self) -> int:
+        return len(self.sends) + len(self.settles) + len(self.acts) + len(self.receives)
+
+    @property
+    def rows(self) -> int:
+        """Messages that were sent, settled or delivered."""
+        calls: list[Call[Any]] = [*self.sends, *self.settles, *self.receives]
+        return sum([len(call.result) for call in calls if call.result])
+
+
+def _measure(meter: Meter, work: Work, batch: Batch, durable: bool, seconds: float) -> None:
+    try:
+        if work.tally is not None:
+            meter.take(work.tally, work.now)
+        meter.committed(calls=batch.size, rows=batch.rows, seconds=seconds, durable=durable)
+    except Exception:
+        _log.exception("a transaction was not counted")
+
+
+def _is_at_most_once(work: Work, call: Receive) -> bool:
+    """A lost lease of such a message would deliver it twice."""
+    return (call.delivery or work.policy(call.queue).delivery) == "at_most_once"
+
+
+def _act(work: Work, call: Act[Any]) -> None:
+    work.act_for(call.actor)
+    try:
+        call.result = call.act(work)
+    except RowqError as error:  # an act refuses before it writes, so nobody else's work is touched
+        if isinstance(error, StoreError):
+            raise
+        call.error = error
+
+
+def _may_be_the_fault_of_one(error: Exception) -> bool:
+    """A database that is busy, full or away is nobody's fault, and would only be asked again and again."""
+    return not isinstance(error, StoreError) or type(error) is StoreError or isinstance(error, WouldWait)

@@ -1,0 +1,128 @@
+"""What the server answers, read from its packets. The driver's own reader asks for each value of each row in several calls, which
+took longer than all else that a receive does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from pymysql.constants import COMMAND, FIELD_TYPE
+
+from rowq.store.dialect import Row
+
+Raw = Any
+"""A pymysql.Connection: what is needed here of it, its stubs do not tell of."""
+Reader = Callable[[bytes], Any] | None
+
+_BINARY = 63
+_NUMBERS = (FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.LONG, FIELD_TYPE.INT24, FIELD_TYPE.LONGLONG)
+_FRACTIONS = (FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE, FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
+_OK, _NULL, _TWO_BYTES, _THREE_BYTES, _END = 0x00, 0xFB, 0xFC, 0xFD, 0xFE
+_END_BYTES = 9
+"""A packet that begins like an end and is longer is a row with a very long first value."""
+
+
+class Answer(NamedTuple):
+    rows: list[Row]
+    matched: int = 0
+    """Rows that were written."""
+    number: int = 0
+    """The last AUTO_INCREMENT, or what LAST_INSERT_ID was set to."""
+
+
+def ask(raw: Raw, statements: list[bytes]) -> Answer:
+    """Says them all at once, and gives the answer to the last. Behind one that fails nothing is done any more."""
+    say(raw, b";".join(statements))
+    for _ in statements[1:]:
+        _read(raw)
+    return _read(raw)
+
+
+def say(raw: Raw, text: bytes) -> None:
+    raw._execute_command(COMMAND.COM_QUERY, text)
+
+
+def read_one_by_one(raw: Raw) -> Iterator[Row]:
+    """The rows of the next answer as they arrive. Nothing else can be said before the last one was read."""
+    data = _packet(raw)
+    if data[0] == _OK:
+        _learn_status(raw, data, _number(data, _number(data, 1)[1])[1])
+        return
+    readers = _read_columns(raw, data)
+    while True:
+        data = _packet(raw)
+        if data[0] == _END and len(data) < _END_BYTES:
+            _learn_status(raw, data, 3)
+            return
+        yield _row(data, readers)
+
+
+def _read(raw: Raw) -> Answer:
+    data = _packet(raw)
+    if data[0] == _OK:
+        matched, at = _number(data, 1)
+        number, at = _number(data, at)
+        _learn_status(raw, data, at)
+        return Answer([], matched, number)
+    readers = _read_columns(raw, data)
+    rows: list[Row] = []
+    while True:
+        data = _packet(raw)
+        if data[0] == _END and len(data) < _END_BYTES:
+            _learn_status(raw, data, 3)
+            return Answer(rows)
+        rows.append(_row(data, readers))
+
+
+def _read_columns(raw: Raw, head: bytes) -> list[Reader]:
+    count, _ = _number(head, 0)
+    readers = [_reader(_packet(raw)) for _ in range(count)]
+    _packet(raw)  # the end of the columns
+    return readers
+
+
+def _reader(column: bytes) -> Reader:
+    """By the fixed end of a column's description: character set, length, type, flags, decimals."""
+    kind, decimals = column[-6], column[-3]
+    if kind in _NUMBERS or (kind == FIELD_TYPE.NEWDECIMAL and decimals == 0):  # a sum of whole numbers is a decimal
+        return int
+    if kind in _FRACTIONS:
+        return float
+    return None if int.from_bytes(column[-12:-10], "little") == _BINARY else bytes.decode
+
+
+def _row(data: bytes, readers: list[Reader]) -> Row:
+    values: list[Any] = []
+    at = 0
+    for read in readers:
+        size = data[at]
+        at += 1
+        if size >= _NULL:
+            if size == _NULL:
+                values.append(None)
+                continue
+            size, at = _number(data, at - 1)
+        end = at + size
+        value = data[at:end]
+        values.append(value if read is None else read(value))
+        at = end
+    return tuple(values)
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of as many bytes as its first one says, and where the next value begins."""
+    size = data[at]
+    if size < _NULL:
+        return size, at + 1
+    end = at + {_TWO_BYTES: 3, _THREE_BYTES: 4, _END: 9}[size]
+    return int.from_bytes(data[at + 1 : end], "little"), end
+
+
+def _learn_status(raw: Raw, data: bytes, at: int) -> None:
+    """Whether a transaction is open, and how texts are quoted: the driver remembers it."""
+    raw.server_status = int.from_bytes(data[at : at + 2], "little")
+
+
+def _packet(raw: Raw) -> bytes:
+    data: bytes = raw._read_packet().get_all_data()
+    return data

@@ -1,0 +1,117 @@
+"""How values go down the wire to PostgreSQL, in its binary format. Every number is a BIGINT, so that a query is prepared once, and
+not for each size of number anew."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import chain, repeat
+from typing import Any
+
+from psycopg.adapt import AdaptersMap, Dumper
+from psycopg.pq import Format
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.types.string import StrBinaryDumper
+
+_BOOL, _BYTEA, _INT8, _TEXT, _FLOAT8, _UNKNOWN = 16, 17, 20, 25, 701, 0
+_ARRAYS = {_INT8: 1016, _TEXT: 1009, _BYTEA: 1001, _FLOAT8: 1022}
+_ELEMENTS = {"BIGINT": _INT8, "TEXT": _TEXT, "BYTEA": _BYTEA, "DOUBLE PRECISION": _FLOAT8}
+
+_pack_number = struct.Struct(">q").pack
+_pack_float = struct.Struct(">d").pack
+_pack_size = struct.Struct(">i").pack
+_NULL = _pack_size(-1)
+
+Wired = tuple[int, bytes | bytearray | None]
+"""The type of a value, and its bytes."""
+
+
+class Numbers(list[int]):
+    """Every one of them is a number, none is missing."""
+
+
+class Column(list[Any]):
+    """Values of one column, some of them perhaps missing; `element` is their type."""
+
+    def __init__(self, values: Sequence[Any], element: int) -> None:
+        super().__init__(values)
+        self.element = element
+
+
+def column_of(sql_type: str, values: Sequence[Any]) -> list[Any]:
+    element = _ELEMENTS[sql_type]
+    return Numbers(values) if element == _INT8 and None not in values else Column(values, element)
+
+
+def wired(value: Any) -> Wired:
+    return _WIRED[type(value)](value)
+
+
+def _of_list(values: list[Any]) -> Wired:
+    """Given as a parameter of its own: never with gaps, and of the type of its first."""
+    if values and type(values[0]) is int:
+        return _of_numbers(values)
+    return _of_column(Column(values, _TEXT))
+
+
+def _of_numbers(values: list[int]) -> Wired:
+    """One dimension, no NULL, the type of the elements, how many, from 1 on; then each with its size, all packed at once."""
+    count = len(values)
+    return _ARRAYS[_INT8], _array_of(count).pack(1, 0, _INT8, count, 1, *chain.from_iterable(zip(repeat(8), values, strict=False)))
+
+
+@lru_cache(maxsize=2_048)
+def _array_of(count: int) -> struct.Struct:
+    return struct.Struct(">iiiii" + "iq" * count)
+
+
+def _of_column(column: Column) -> Wired:
+    if not column:
+        return _ARRAYS[column.element], _array_of(0).pack(0, 0, column.element, 0, 1)[:12]
+    pieces: list[bytes | bytearray] = [struct.pack(">iiiii", 1, 1, column.element, len(column), 1)]
+    for value in column:
+        data = wired(value)[1]
+        if data is None:
+            pieces.append(_NULL)
+        else:
+            pieces += (_pack_size(len(data)), data)
+    return _ARRAYS[column.element], b"".join(pieces)
+
+
+_WIRED: dict[type, Callable[[Any], Wired]] = {
+    type(None): lambda value: (_UNKNOWN, None),
+    bool: lambda value: (_BOOL, b"\1" if value else b"\0"),
+    int: lambda value: (_INT8, _pack_number(value)),
+    float: lambda value: (_FLOAT8, _pack_float(value)),
+    str: lambda value: (_TEXT, value.encode()),
+    bytes: lambda value: (_BYTEA, value),
+    bytearray: lambda value: (_BYTEA, bytes(value)),
+    list: _of_list,
+    Numbers: _of_numbers,
+    Column: _of_column,
+}
+
+
+class _WiredDumper(Dumper):
+    """For connections of the application, where the driver's own cursors are used."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Any) -> bytes | bytearray | None:
+        return wired(obj)[1]
+
+    def get_key(self, obj: Any, format: Any) -> Any:  # noqa: ARG002
+        return (type(obj), wired(obj)[0])
+
+    def upgrade(self, obj: Any, format: Any) -> Dumper:  # noqa: ARG002
+        dumper = type(self)(type(obj))
+        dumper.oid = wired(obj)[0]
+        return dumper
+
+
+def adapt(adapters: AdaptersMap) -> None:
+    adapters.register_dumper(int, Int8BinaryDumper)
+    adapters.register_dumper(str, StrBinaryDumper)
+    adapters.register_dumper(Numbers, _WiredDumper)
+    adapters.register_dumper(Column, _WiredDumper)

@@ -1,0 +1,45 @@
+-- What MariaDB and MySQL tell of themselves: their clock, their limits, and what hurts queues.
+
+-- name: read_clock
+-- On a connection in UTC: elsewhere the hour between summer and winter comes twice.
+SELECT UNIX_TIMESTAMP(SYSDATE(6));
+
+-- name: read_limits
+SELECT @@max_allowed_packet;
+
+-- name: read_joined
+-- Of an application's connection: whether it leads to our tables, and how it is set.
+SELECT value, @@max_allowed_packet, @@sql_safe_updates
+FROM rowq_counters
+WHERE name = 'identity';
+
+-- name: read_release
+SELECT VERSION();
+
+-- name: read_server_settings
+-- What this server knows of them: MariaDB and MySQL have not the same.
+SHOW GLOBAL VARIABLES
+WHERE variable_name IN (:names[]);
+
+-- name: read_server_status
+SHOW GLOBAL STATUS
+WHERE variable_name IN (:names[]);
+
+-- name: read_history_length
+-- MySQL has no status for it. It takes the right PROCESS.
+SELECT m.count
+FROM information_schema.innodb_metrics m
+WHERE m.name = 'trx_rseg_history_len';
+
+-- name: list_transactions
+-- The oldest first. When they began is told in our time by MariaDB, and in the system's by MySQL. It takes the right PROCESS.
+SELECT
+    t.trx_mysql_thread_id, p.user, p.host, p.db, LEFT(t.trx_query, 200), t.trx_rows_locked,
+    TIMESTAMPDIFF(
+        SECOND, t.trx_started, IF(VERSION() LIKE '%MariaDB%', UTC_TIMESTAMP(), CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM'))
+    ) AS seconds
+FROM information_schema.innodb_trx t
+LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
+WHERE t.trx_mysql_thread_id <> CONNECTION_ID()
+ORDER BY seconds DESC
+LIMIT 50;

@@ -1,0 +1,56 @@
+-- Leasing on MariaDB. A lock goes to the rows of all tables of a statement here; the body's comes after that of its state row, which
+-- is what the rules ask for. The index is named, since a small table would be scanned otherwise, locked rows of others and all.
+
+-- name: take_ready
+-- Two ranges of one index, walked from the place on: by a comparison of rows it would begin at the queue's beginning.
+SELECT
+    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
+    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
+    m.delay_ms
+FROM rowq_ready r FORCE INDEX (PRIMARY)
+JOIN rowq_messages m ON m.seq = r.seq
+WHERE r.queue = :queue
+    AND (r.ranking > :ranking OR (r.ranking = :ranking AND r.position >= :position))
+ORDER BY r.ranking, r.position, r.seq
+LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: take_dead
+SELECT
+    d.seq, d.attempts, d.redeliveries, d.reason, d.error, d.died_at,
+    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id
+FROM rowq_dead d FORCE INDEX (rowq_dead_due)
+JOIN rowq_messages m ON m.seq = d.seq
+WHERE d.queue = :queue
+    AND d.due <= :now
+ORDER BY d.due, d.seq
+LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: take_due
+SELECT s.seq, s.due, s.attempts, s.expires_at, s.error, m.priority
+FROM rowq_scheduled s FORCE INDEX (rowq_scheduled_due)
+JOIN rowq_messages m ON m.seq = s.seq
+WHERE s.queue = :queue
+    AND s.due > :floor
+    AND s.due <= :now
+ORDER BY s.due, s.seq
+LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: take_lease_expired
+SELECT seq
+FROM rowq_leased FORCE INDEX (rowq_leased_until)
+WHERE queue = :queue
+    AND lease_until > :floor
+    AND lease_until <= :now
+ORDER BY lease_until, seq
+LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: find_ready
+-- Which of some queues have anything at all, for those who wait. With EXISTS the whole table might be read once for all of them.
+SELECT q.name
+FROM rowq_queues q
+WHERE q.name IN (:queues[])
+    AND (SELECT 1 FROM rowq_ready r WHERE r.queue = q.name LIMIT 1) = 1;

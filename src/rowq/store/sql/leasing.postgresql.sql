@@ -1,0 +1,88 @@
+-- Leasing on PostgreSQL. The rows that a statement locks are chosen first, in a list of their own (MATERIALIZED): joined with anything
+-- else, the planner may lock more than it gives.
+
+-- fragment: claimed
+-- Take, lease and audit in one, in the very shape that is handed out. What must be looked at first is locked, and comes without a token;
+-- and so does everything beside it where that is to be all or nothing. Whoever replaces a waiting message writes its state row anew, so
+-- a body that is read together with the lock is the one of now.
+taken AS MATERIALIZED (
+    SELECT ctid AS place, seq, position, attempts, expires_at, error
+    FROM rowq_ready
+    WHERE queue = :queue
+        AND (ranking, position) >= (:ranking, :position)
+    ORDER BY ranking, position, seq
+    LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+),
+numbered AS (
+    SELECT *, ROW_NUMBER() OVER () AS slot
+    FROM taken
+),
+seen AS MATERIALIZED (
+    SELECT
+        n.place, n.seq, n.attempts + 1 AS attempt, n.error, n.slot,
+        n.expires_at IS NULL
+            AND n.position = n.seq
+            AND m.marks & :has_deadline = 0
+            AND (m.delay_ms = 0 OR n.attempts > 0 OR NOT :is_counted) AS is_usual,
+        m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id
+    FROM numbered n
+    JOIN rowq_messages m ON m.seq = n.seq
+),
+found AS (
+    SELECT
+        *,
+        COALESCE((CAST(:untils AS BIGINT[]))[slot], :until) AS lease_until,
+        CASE
+            WHEN is_usual AND (NOT :is_all_or_none OR (SELECT BOOL_AND(is_usual) FROM seen))
+            THEN (CAST(:tokens AS BIGINT[]))[slot]
+        END AS token
+    FROM seen
+),
+gone AS (
+    DELETE FROM rowq_ready
+    WHERE ctid = ANY (ARRAY(SELECT place FROM found WHERE token IS NOT NULL))
+),
+granted AS (
+    INSERT INTO rowq_leased (seq, queue, lease_until, token, consumer, leased_at, attempts, error, marks)
+    SELECT
+        seq, :queue, lease_until, token, COALESCE((CAST(:consumers AS TEXT[]))[slot], :consumer), :now, attempt, error, marks | :mark
+    FROM found
+    WHERE token IS NOT NULL
+)
+
+-- fragment: handed_out
+SELECT
+    seq, :queue, attempt, token, lease_until, format, payload, headers, sent_at, message_key, group_key, priority, own_id
+FROM found
+
+-- name: claim_ready
+WITH {claimed}
+{handed_out};
+
+-- name: claim_ready_audited
+WITH {claimed},
+noted AS (
+    INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor)
+    SELECT :now, :queue, seq, 'delivered', attempt, COALESCE((CAST(:actors AS TEXT[]))[slot], :actor)
+    FROM found
+    WHERE token IS NOT NULL
+)
+{handed_out};
+
+-- name: look_at_ready
+-- What a claim has locked and not leased, in the shape of take_ready.
+SELECT
+    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
+    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
+    m.delay_ms
+FROM rowq_messages m
+LEFT JOIN rowq_moved v ON v.seq = m.seq
+JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.position = COALESCE(v.position, m.seq) AND r.seq = m.seq
+WHERE m.seq IN (:seqs[]);
+
+-- name: find_ready
+-- Which of some queues have anything at all, for those who wait where no notification reaches them.
+SELECT waiting.queue
+FROM UNNEST(CAST(:queues[] AS TEXT[])) AS waiting (queue)
+WHERE EXISTS (SELECT 1 FROM rowq_ready r WHERE r.queue = waiting.queue);

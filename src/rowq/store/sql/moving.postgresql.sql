@@ -1,0 +1,36 @@
+-- Moving on PostgreSQL: what else is one statement for each row is one for all of them, with a list for each column.
+
+-- name: delete_ready
+DELETE FROM rowq_ready r
+USING UNNEST(CAST(:queue[] AS TEXT[]), CAST(:ranking[] AS BIGINT[]), CAST(:position[] AS BIGINT[]), CAST(:seq[] AS BIGINT[]))
+    AS given (queue, ranking, position, seq)
+WHERE r.queue = given.queue
+    AND r.ranking = given.ranking
+    AND r.position = given.position
+    AND r.seq = given.seq;
+
+-- name: delete_dead
+DELETE FROM rowq_dead d
+USING UNNEST(CAST(:queue[] AS TEXT[]), CAST(:seq[] AS BIGINT[])) AS given (queue, seq)
+WHERE d.queue = given.queue
+    AND d.seq = given.seq;
+
+-- name: delete_blocked
+DELETE FROM rowq_blocked b
+USING UNNEST(CAST(:queue[] AS TEXT[]), CAST(:group_key[] AS TEXT[]), CAST(:seq[] AS BIGINT[])) AS given (queue, group_key, seq)
+WHERE b.queue = given.queue
+    AND b.group_key = given.group_key
+    AND b.seq = given.seq;
+
+-- name: free_key
+DELETE FROM rowq_waiting_keys k
+USING UNNEST(CAST(:queue[] AS TEXT[]), CAST(:message_key[] AS TEXT[]), CAST(:seq[] AS BIGINT[])) AS given (queue, message_key, seq)
+WHERE k.queue = given.queue
+    AND k.message_key = given.message_key
+    AND k.seq = given.seq;
+
+-- name: delete_group_head
+DELETE FROM rowq_group_heads h
+USING UNNEST(CAST(:queue[] AS TEXT[]), CAST(:group_key[] AS TEXT[])) AS given (queue, group_key)
+WHERE h.queue = given.queue
+    AND h.group_key = given.group_key;

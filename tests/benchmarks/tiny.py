@@ -1,0 +1,34 @@
+"""A size at which everything runs and no figure means anything."""
+
+from __future__ import annotations
+
+from benchmarks.scale import Scale
+
+TINY = Scale(
+    turns=2,
+    caller_turns=2,
+    callers=4,
+    calls_each=2,
+    cycles=2,
+    batch=5,
+    backlog=10,
+    small=20,
+    large=40,
+    few=20,
+    many=60,
+    aside=30,
+    samples=20,
+    lines=50,
+    load_turns=1,
+    load_seconds=1,
+    load_backlog=20_000,
+    connections=3,
+    batches_each=2,
+    consumer_turns=2,
+    jobs=40,
+    processed=50,
+    held=50,
+    lease_seconds=0.5,
+    process_seconds=0.3,
+    endurance_seconds=1.5,
+)

@@ -1,0 +1,63 @@
+"""Pairs of databases: a source and a target of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from rowq.store.mariadb import Mariadb
+from rowq.store.postgresql import Postgresql
+from rowq.store.sqlite import Sqlite
+from tests.copying.journey import Journey
+from tests.support.database import KINDS, Database, new_database
+
+EVERY_PAIR = [f"{source}-{target}" for source, target in product(KINDS, KINDS)]
+SOME_PAIRS = ["sqlite-postgresql", "postgresql-mariadb", "mariadb-sqlite"]
+"""Each kind once as source and once as target: for what takes longer."""
+
+Open = Callable[[str], Journey]
+
+
+@pytest.fixture(autouse=True)
+def settings_are_read_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy waits until everybody has read that the source is paused, which would make a second for each of these tests."""
+    for dialect in (Sqlite, Postgresql, Mariadb):
+        monkeypatch.setattr(dialect, "settings_max_age_ms", 0)
+
+
+@pytest.fixture
+def open_journey(tmp_path: Path) -> Iterator[Open]:
+    opened: list[Journey] = []
+
+    def open_one(pair: str) -> Journey:
+        source, target = pair.split("-")
+        opened.append(Journey(_new(source, tmp_path / "source"), _new(target, tmp_path / "target")))
+        return opened[-1]
+
+    yield open_one
+    for journey in opened:
+        journey.close()
+
+
+@pytest.fixture(params=EVERY_PAIR)
+def journey(request: pytest.FixtureRequest, open_journey: Open) -> Journey:
+    return open_journey(request.param)
+
+
+@pytest.fixture(params=SOME_PAIRS)
+def some_journey(request: pytest.FixtureRequest, open_journey: Open) -> Journey:
+    return open_journey(request.param)
+
+
+@pytest.fixture
+def short_journey(open_journey: Open) -> Journey:
+    """For what has nothing to do with the kind of database."""
+    return open_journey("sqlite-sqlite")
+
+
+def _new(kind: str, folder: Path) -> Database:
+    folder.mkdir()
+    return new_database(kind, folder)

@@ -1,0 +1,54 @@
+"""Two that lock the same rows in opposite order: the database ends one of them, and nobody is told of it who could not help it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+import rowq
+from tests.rivals.application import own_connection
+from tests.rivals.conftest import Start
+from tests.rivals.draining import drain_all
+from tests.rivals.watching import watched
+from tests.support.background import Background, still_running_after_the_first
+from tests.support.tables import faults_of
+
+ON_SERVERS = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+DEEDS = 30
+
+
+@ON_SERVERS
+def test_processes_that_take_rows_in_opposite_order_never_hear_of_a_deadlock(start: Start, url: str) -> None:
+    with rowq.connect(url) as broker, watched(url):
+        for queue in ("q", "r"):
+            broker.configure(queue, max_attempts=0, backoff=[])
+        rivals = [start("crossing", url, f"{order}-{number}", order) for order in ("forward", "backward") for number in range(2)]
+        for rival in rivals:
+            rival.await_said("did", DEEDS)
+        for rival in rivals:
+            rival.finish()
+        for queue in ("q", "r"):
+            drain_all(broker, queue)
+
+
+@ON_SERVERS
+def test_of_two_applications_that_cross_one_is_told_and_the_other_goes_on(broker: rowq.Broker, url: str) -> None:
+    broker.configure("q", lease=60)
+    with closing(own_connection(url)) as one, closing(own_connection(url)) as other:
+        broker.within(one).send("q", "one", key="a")
+        broker.within(other).send("q", "other", key="b")
+        calls = {
+            Background(lambda: broker.within(one).send("q", "one", key="b")): one,
+            Background(lambda: broker.within(other).send("q", "other", key="a")): other,
+        }
+        (winner,) = still_running_after_the_first(list(calls))
+        (loser,) = calls.keys() - {winner}
+        with pytest.raises(rowq.StoreBusy):
+            loser.result()
+        calls[loser].rollback()
+        winner.result()
+        calls[winner].commit()
+    waiting = {message.key: message.payload for message in broker.walk("q")}
+    assert waiting == dict.fromkeys("ab", "one" if calls[winner] is one else "other")
+    assert faults_of(url) == {}

@@ -1,0 +1,91 @@
+"""An application that holds a key or a group in a transaction of its own keeps those waiting who want the same, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+import rowq
+from tests.rivals.application import own_connection
+from tests.rivals.conftest import Start
+from tests.support.background import Background
+from tests.support.crowd import Crowd
+from tests.support.tables import faults_of
+
+pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
+
+CALLS = 30
+SOON = 15
+"""Far less than a lock would be waited for."""
+
+
+@pytest.mark.parametrize("held", [{"key": "held"}, {"group": "held"}], ids=["key", "group"])
+def test_others_send_receive_and_ack_while_an_application_holds_what_some_wait_for(
+    start: Start, url: str, broker: rowq.Broker, held: dict[str, Any]
+) -> None:
+    def send(options: dict[str, Any]) -> Callable[[], list[str]]:
+        return lambda: [broker.send("q", number, **options) for number in range(CALLS)]
+
+    def handle() -> list[str]:
+        deliveries: list[rowq.Delivery] = []
+        while len(deliveries) < CALLS:
+            for delivery in broker.receive("q", wait=1):
+                broker.ack(delivery)
+                deliveries.append(delivery)
+        return [delivery.id for delivery in deliveries]
+
+    broker.configure("q", lease=60)
+    rival = start("obeying", url)
+    rival.await_said("ready")
+    with closing(own_connection(url)) as own:
+        of_the_application = broker.within(own).send("q", "of the application", **held)
+        waiting = [Background(lambda: broker.send("q", "of one who waits", **held)) for _ in range(3)]
+        others = Crowd([send({}), send({"key": "another"}), send({"group": "another"}), handle, handle])
+        assert all(others.results(SOON)), "held up"
+        for _ in range(5):
+            assert rival.ask("send", ["q", "of another process"], {"key": "yet another"})
+        assert all(call.is_running for call in waiting), "answered before the application has made up its mind"
+        own.commit()
+    ids = {call.result(SOON) for call in waiting}
+    assert ids == {of_the_application} if "key" in held else len(ids - {of_the_application}) == 3
+    rival.finish()
+    assert faults_of(url) == {}
+
+
+def test_what_waits_behind_a_transaction_that_is_undone_goes_in(url: str, broker: rowq.Broker) -> None:
+    broker.configure("q", lease=60)
+    with closing(own_connection(url)) as own:
+        undone = broker.within(own).send("q", "undone", key="k", group="g")
+        waiting = Background(lambda: broker.send("q", "done", key="k", group="g"))
+        broker.send("q", "meanwhile")
+        assert waiting.is_running
+        own.rollback()
+    assert waiting.result(SOON) != undone
+    assert {message.payload for message in broker.walk("q")} == {"done", "meanwhile"}
+    assert faults_of(url) == {}
+
+
+def test_the_first_send_to_a_queue_holds_up_nobody_else_who_sends_to_it(url: str, broker: rowq.Broker) -> None:
+    with closing(own_connection(url)) as own:
+        broker.within(own).send("q", "of the application")
+        assert Background(lambda: broker.send("q", "of another")).result(SOON)
+        own.commit()
+    assert {message.payload for message in broker.walk("q")} == {"of the application", "of another"}
+
+
+def test_a_message_that_an_application_acks_in_a_long_transaction_is_nobody_elses_meanwhile(url: str, broker: rowq.Broker) -> None:
+    """Its lease runs out while the transaction is open; whoever comes for it must not wait, and must not get it."""
+    id = broker.send("q", "slow")
+    (delivery,) = broker.receive("q", lease=0.5)
+    with closing(own_connection(url)) as own:
+        broker.within(own).ack(delivery)
+        assert broker.receive("q", wait=2) == []
+        broker.send("q", "quick")
+        assert [other.payload for other in broker.receive("q", wait=5)] == ["quick"]
+        own.commit()
+    with pytest.raises(rowq.MessageNotFound):
+        broker.get(id)
+    assert faults_of(url) == {}

@@ -1,0 +1,94 @@
+"""Every named query is one that the servers understand, somebody runs, and an index answers where it is asked often."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.store.postgresql import Postgresql
+from rowq.store.postgresql_session import PostgresqlSession
+from rowq.store.queries import LIST_PARAMETER
+from tests.support.database import PostgresqlDatabase
+
+_BUILT_NAMES = re.compile(r'f"(\w+_)\{')
+
+NO_PLAN = {
+    *("create_schema", "use_schema", "declare_stream", "fetch_stream", "close_stream", "from_lists"),
+    *(f"vacuum_{table}" for table in ("ready", "leased", "scheduled", "expiring", "waiting_keys", "group_heads", "counters", "messages")),
+}
+"""Commands, and pieces of queries: PostgreSQL plans neither."""
+
+TYPED = {"now": 1, "at": 1, "mark": 0, "written_at": 1, "queue": "q", "actor": "a", "entry_key": "k", "message_id": "m"}
+"""Where a value is written as it comes, PostgreSQL cannot see of which type it is to be; everywhere else it can."""
+
+INDEXES: dict[str, tuple[str, dict[str, Any]]] = {
+    "claim_ready": ("rowq_ready_pkey", {"ranking": 0, "position": 1, "limit": 10}),
+    "take_due": ("rowq_scheduled_due", {"floor": 1, "now": 2, "limit": 10}),
+    "take_lease_expired": ("rowq_leased_until", {"floor": 1, "now": 2, "limit": 10}),
+    "take_dead": ("rowq_dead_due", {"now": 2, "limit": 10}),
+    "lock_leased": ("rowq_leased_pkey", {"seqs": [1, 2]}),
+    "ack_all": ("rowq_leased_pkey", {"seqs": [1, 2], "tokens": [1, 2], "queues": ["q"], "audited": ["q"], "harmless": 96}),
+    "hold_leased": ("rowq_leased_pkey", {"seqs": [1, 2]}),
+    "hold_ready": ("rowq_ready_pkey", {"seqs": [1, 2]}),
+    "find_ready": ("rowq_ready_pkey", {"queues": ["q"]}),
+}
+"""The very index: others begin with the same column."""
+
+
+@pytest.fixture
+def dialect() -> Iterator[Postgresql]:
+    with rowq.connect(PostgresqlDatabase().url, upkeep=False) as broker:
+        broker.send_many("q", range(200))
+        dialect = broker._engine.dialect
+        assert isinstance(dialect, Postgresql)
+        yield dialect
+
+
+def explained(dialect: Postgresql, query: str, how: str = "EXPLAIN", **values: Any) -> str:
+    statement = dialect._queries.of_one(query)
+    question = type(statement)(f"{how} {statement.text.decode()}", statement.names, "")
+    lists = LIST_PARAMETER.findall(dialect._queries[query])
+    given = {name: None if name in lists else TYPED.get(name) for name in statement.names} | values
+    with dialect.writing(durable=False) as session:
+        assert isinstance(session, PostgresqlSession)
+        return "\n".join(row[0] for row in session._line.ask(question, given))
+
+
+def test_every_query_is_understood(dialect: Postgresql) -> None:
+    names = [name for name in dialect._queries.names() if name not in NO_PLAN]
+    assert len(names) > 80
+    for name in names:
+        try:
+            assert explained(dialect, name), name
+        except rowq.RowqError as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
+@pytest.mark.parametrize("query", INDEXES)
+def test_the_index_is_used(dialect: Postgresql, query: str) -> None:
+    index, values = INDEXES[query]
+    plan = explained(dialect, query, **values)
+    assert re.search(rf"Index (Only )?Scan using {index}", plan), plan
+    assert "Seq Scan on rowq" not in plan and "Sort" not in plan, plan
+
+
+def test_every_query_is_run_by_somebody(dialect: Postgresql) -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(rowq.__file__).parent.rglob("*.py"))
+    built = tuple(_BUILT_NAMES.findall(source))
+    unused = [name for name in dialect._queries.names() if f'"{name}"' not in source and not name.startswith(built)]
+    assert unused == []
+
+
+def test_a_claim_begins_at_its_place_and_reads_no_more_than_it_wants(dialect: Postgresql) -> None:
+    """The head hint is worth nothing if the index is walked from its beginning all the same."""
+    how = "EXPLAIN (ANALYZE, BUFFERS OFF, TIMING OFF, COSTS OFF)"
+    values = {"ranking": 0, "position": 150, "limit": 10, "tokens": [7] * 10, "until": 9, "has_deadline": 4, "is_audited": False}
+    plan = explained(dialect, "claim_ready", how, **values)
+    scan = next(line for line in plan.splitlines() if "rowq_ready_pkey" in line)
+    assert re.search(r"rows=10(\.00)? ", scan), plan
+    assert "Rows Removed" not in plan, plan

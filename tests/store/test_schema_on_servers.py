@@ -1,0 +1,85 @@
+"""The tables on servers: made once however many start together, kept as they were released, and refused when they are too new."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq import SchemaMismatch
+from rowq.store.migrations import VERSION
+from rowq.store.queries import read_sql
+from tests.support.asking import ask
+from tests.support.servers import Server, shared_mariadb, shared_postgresql
+
+SERVERS = {"postgresql": shared_postgresql, "mariadb": shared_mariadb}
+FROZEN = Path(__file__).with_name("schemas")
+FIRST = 3
+"""The first version that servers had."""
+
+_COMMENT = re.compile(r"--[^\n]*")
+
+
+def bare(script: str) -> str:
+    return " ".join(_COMMENT.sub("", script).split())
+
+
+@pytest.fixture(params=list(SERVERS))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def url(kind: str) -> Iterator[str]:
+    """A database without any tables."""
+    server: Server = SERVERS[kind]()
+    server.create_database(f"rowq_schema_{os.getpid()}")
+    yield server.url(f"rowq_schema_{os.getpid()}")
+    server.drop_database(f"rowq_schema_{os.getpid()}")
+
+
+def qualified(kind: str, table: str) -> str:
+    return f"rowq.{table}" if kind == "postgresql" else table
+
+
+def test_every_version_is_frozen(kind: str) -> None:
+    """A change to released tables is a new version with a migration; the frozen copies stay as they are."""
+    scripts = sorted(FROZEN.glob(f"*.{kind}.sql"))
+    assert [script.name for script in scripts] == [f"{version:04}.{kind}.sql" for version in range(FIRST, VERSION + 1)]
+    assert bare(scripts[-1].read_text(encoding="utf-8")) == bare(read_sql(f"schema.{kind}.sql"))
+
+
+def test_of_many_who_start_together_one_makes_the_tables(kind: str, url: str) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        versions = list(pool.map(lambda _: rowq.migrate(url), range(8)))
+    assert sorted(versions) == [(0, VERSION)] + [(VERSION, VERSION)] * 7
+    with rowq.connect(url) as broker:
+        broker.send("q", "x")
+        assert [delivery.payload for delivery in broker.receive("q")] == ["x"]
+
+
+def test_tables_of_a_newer_release_are_refused_and_left_alone(kind: str, url: str) -> None:
+    rowq.migrate(url)
+    ask(url, f"INSERT INTO {qualified(kind, 'rowq_migrations')} (version, applied_at) VALUES ({VERSION + 1}, 0)")
+    for attempt in (rowq.migrate, rowq.connect):
+        with pytest.raises(SchemaMismatch, match="upgrade rowq; nothing was changed"):
+            attempt(url)
+    assert ask(url, f"SELECT MAX(version) FROM {qualified(kind, 'rowq_migrations')}") == [(VERSION + 1,)]
+
+
+def test_a_look_at_an_empty_database_makes_no_tables(kind: str, url: str) -> None:
+    with pytest.raises(SchemaMismatch, match="run `rowq migrate`"):
+        rowq.connect(url, migrate=False)
+    here = "table_catalog = CURRENT_DATABASE()" if kind == "postgresql" else "table_schema = DATABASE()"
+    assert ask(url, f"SELECT table_name FROM information_schema.tables WHERE {here} AND table_name LIKE 'rowq%'") == []
+
+
+def test_the_tables_of_an_application_are_left_alone(kind: str, url: str) -> None:
+    ask(url, "CREATE TABLE orders (name VARCHAR(20))", "INSERT INTO orders VALUES ('lamp')")
+    rowq.migrate(url)
+    assert ask(url, "SELECT name FROM orders") == [("lamp",)]

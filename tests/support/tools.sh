@@ -1,0 +1,47 @@
+#!/bin/sh
+# The programs that some tests and benchmarks talk to, installed from Debian's packages where they are missing and root or sudo is at hand.
+# Where they cannot be had, what needs them is skipped, and says so; with CI=true it fails.
+
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+install_package() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends -o DPkg::Lock::Timeout=120 "$1"
+}
+
+# A package of a server starts it as a service of the system, and at every boot. We start our own; so nothing is started while we
+# install (the policy is what Debian asks), and what was not there before is not enabled for the next boot.
+policy=/usr/sbin/policy-rc.d
+
+without_services() {
+    if [ -e "$policy" ]; then
+        "$@"
+        return
+    fi
+    trap 'as_root rm -f "$policy"; exit 130' INT TERM
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null && as_root chmod 755 "$policy" && "$@"
+    installed=$?
+    as_root rm -f "$policy"
+    trap - INT TERM
+    return $installed
+}
+
+# program, package, service
+while read -r program package service; do
+    command -v "$program" >/dev/null && continue
+    echo "Installing $package"
+    {
+        without_services install_package "$package" || { as_root apt-get update -qq && without_services install_package "$package"; }
+        [ "$service" = - ] || ! command -v "$program" || ! command -v systemctl || as_root systemctl disable "$service"
+    } >/dev/null 2>&1 </dev/null
+    command -v "$program" >/dev/null || echo "*** $program is not there and could not be installed: what needs it is skipped" >&2
+done <<TOOLS
+curl          curl            -
+wrk           wrk             -
+mariadbd      mariadb-server  mariadb
+redis-server  redis-server    redis-server
+pgbouncer     pgbouncer       pgbouncer
+TOOLS

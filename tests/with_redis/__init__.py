@@ -1,0 +1,1 @@
+"""Redis beside the database: hints between processes, and settings that another process has read."""

@@ -1,0 +1,111 @@
+"""A Redis for all, one of its own for a test that stops it, and heralds that are closed in the end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from redis import Redis
+
+from rowq.store.herald import Tidings
+from rowq.store.redis_herald import RedisHerald
+from rowq.store.settings_cache import RedisSettingsCache
+from tests.support.patience import eventually
+from tests.support.servers import RedisServer, own_redis, shared_redis
+
+OpenHerald = Callable[..., RedisHerald]
+OpenCache = Callable[..., RedisSettingsCache]
+
+
+class Ear:
+    """What one herald hears, without the word that settings may have changed, which comes with each subscription."""
+
+    def __init__(self, herald: RedisHerald) -> None:
+        self.heard: list[Tidings] = []
+        self.all: list[Tidings] = []
+        self._herald = herald
+        herald.listen(self._hear)
+
+    def wait_until_heard(self) -> Ear:
+        eventually(self._herald.is_heard)
+        return self
+
+    def topics(self) -> set[str]:
+        return {topic for tidings in self.heard for topic in tidings.ready}
+
+    def wait_for(self, topic: str) -> None:
+        eventually(lambda: topic in self.topics())
+
+    def _hear(self, tidings: Tidings) -> None:
+        self.all.append(tidings)
+        if tidings != Tidings(settings=True):
+            self.heard.append(tidings)
+
+
+@pytest.fixture
+def url() -> str:
+    return shared_redis().url("0")
+
+
+@pytest.fixture
+def own() -> Iterator[RedisServer]:
+    with own_redis() as server:
+        yield server
+
+
+@pytest.fixture
+def namespace() -> str:
+    return secrets.token_hex(8)
+
+
+@pytest.fixture
+def raw(url: str) -> Iterator[Redis]:
+    with Redis.from_url(url) as client:
+        yield client
+
+
+@pytest.fixture
+def open_herald(namespace: str) -> Iterator[OpenHerald]:
+    opened: list[RedisHerald] = []
+
+    def open_one(url: str, namespace: str = namespace) -> RedisHerald:
+        opened.append(RedisHerald(url, namespace))
+        return opened[-1]
+
+    yield open_one
+    for herald in opened:
+        herald.close()
+
+
+@pytest.fixture
+def open_cache(namespace: str) -> Iterator[OpenCache]:
+    opened: list[RedisSettingsCache] = []
+
+    def open_one(url: str, namespace: str = namespace) -> RedisSettingsCache:
+        opened.append(RedisSettingsCache(url, namespace))
+        return opened[-1]
+
+    yield open_one
+    for cache in opened:
+        cache.close()
+
+
+@contextmanager
+def silent(server: RedisServer) -> Iterator[None]:
+    """Its connections stand, and nothing comes out of them."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+def add_user(server: RedisServer, rules: str) -> str:
+    """A URL for a user who may not do everything."""
+    with Redis.from_url(server.url()) as client:
+        client.execute_command("ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", *rules.split())
+    return server.url().replace("://", "://limited:secret@")

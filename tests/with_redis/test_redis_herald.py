@@ -1,0 +1,338 @@
+"""Redis as a herald: hints arrive elsewhere and soon, and nobody waits for a Redis that is away."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import statistics
+import threading
+import time
+
+import pytest
+from redis import Redis
+
+from rowq.store import redis_herald
+from rowq.store.herald import Tidings
+from rowq.store.redis_herald import RedisHerald
+from tests.rivals.forking import fork
+from tests.support.patience import eventually
+from tests.support.servers import RedisServer
+from tests.with_redis.conftest import Ear, OpenHerald, add_user, silent
+
+
+def ready(topic: str, count: int = 1, place: tuple[int, int] | None = None) -> Tidings:
+    return Tidings(ready={topic: (count, place)})
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.levelname for record in caplog.records if record.name == "rowq.redis"]
+
+
+def threads_of_heralds() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("rowq-redis")}
+
+
+def assert_that_telling_takes_no_time(herald: RedisHerald) -> None:
+    """A busy machine may hold up a thread now and then, but not for as long as a Redis that is away would."""
+    taken = []
+    for number in range(200):
+        start = time.perf_counter()
+        herald.tell(ready(f"q{number % 5}"))
+        taken.append(time.perf_counter() - start)
+    assert statistics.quantiles(taken, n=20)[-1] < 0.01
+    assert max(taken) < redis_herald.FIRST_PAUSE
+
+
+def test_heralds_hear_each_other_and_not_themselves(url: str, open_herald: OpenHerald) -> None:
+    one, other = open_herald(url), open_herald(url)
+    ear, other_ear = Ear(one).wait_until_heard(), Ear(other).wait_until_heard()
+    one.tell(ready("from one", 3, (0, 7)))
+    other_ear.wait_for("from one")
+    other.tell(Tidings(ready={"from other": (1, None)}, settings=True))
+    ear.wait_for("from other")
+    assert other_ear.heard == [ready("from one", 3, (0, 7))]
+    assert ear.heard == [Tidings(ready={"from other": (1, None)}, settings=True)]
+
+
+def test_another_database_on_the_same_redis_hears_nothing(url: str, namespace: str, open_herald: OpenHerald) -> None:
+    ear = Ear(open_herald(url)).wait_until_heard()
+    elsewhere = Ear(open_herald(url, f"{namespace}2")).wait_until_heard()
+    open_herald(url).tell(ready("here"))
+    ear.wait_for("here")
+    open_herald(url, f"{namespace}2").tell(ready("there"))
+    elsewhere.wait_for("there")
+    assert ear.topics() == {"here"}
+    assert elsewhere.topics() == {"there"}
+
+
+def test_a_burst_becomes_a_few_parcels_that_tell_all_of_it(url: str, open_herald: OpenHerald) -> None:
+    ear = Ear(open_herald(url)).wait_until_heard()
+    herald = open_herald(url)
+    for number in range(2_000):
+        herald.tell(ready("q", 1, (0, 2_000 - number)))
+    herald.tell(Tidings(settings=True))
+    eventually(lambda: sum(tidings.ready["q"][0] for tidings in ear.heard if "q" in tidings.ready) == 2_000)
+    assert len(ear.heard) <= 200, "a parcel every few milliseconds, not one for each hint"
+    places = [tidings.ready["q"][1] for tidings in ear.heard if "q" in tidings.ready]
+    assert min(place for place in places if place) == (0, 1)
+
+
+def test_parcels_keep_their_distance(url: str, open_herald: OpenHerald) -> None:
+    ear = Ear(open_herald(url)).wait_until_heard()
+    herald = open_herald(url)
+    start = time.monotonic()
+    for _ in range(300):
+        herald.tell(ready("q"))
+        threading.Event().wait(redis_herald.GATHER / 6)
+    herald.tell(ready("last"))
+    ear.wait_for("last")
+    assert len(ear.heard) <= (time.monotonic() - start) / redis_herald.GATHER + 2
+
+
+def test_a_lone_hint_arrives_at_once(url: str, open_herald: OpenHerald) -> None:
+    arrived = threading.Event()
+    listener, herald = open_herald(url), open_herald(url)
+    listener.listen(lambda tidings: arrived.set() if tidings.ready else None)
+    eventually(listener.is_heard)
+    latencies = []
+    for _ in range(50):
+        arrived.clear()
+        start = time.perf_counter()
+        herald.tell(ready("q"))
+        assert arrived.wait(5)
+        latencies.append(time.perf_counter() - start)
+        threading.Event().wait(2 * redis_herald.GATHER)  # so that the next is alone too
+    assert statistics.median(latencies) < 0.01, f"median {statistics.median(latencies) * 1000:.2f} ms"
+
+
+def test_whoever_begins_to_listen_is_told_that_settings_may_have_changed(url: str, open_herald: OpenHerald) -> None:
+    ear = Ear(open_herald(url))
+    eventually(lambda: ear.all == [Tidings(settings=True)])
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"", b"hello", b"\x01", b"\x01\xc1", b"\x01\x92\xa1x\x01", b"\x02\x92\xa1x\x92\x80\xc2", b"\x01" + b"\x91" * 10_000, b"\xff" * 100],
+)
+def test_what_strangers_put_on_the_channel_is_passed_over(
+    garbage: bytes, url: str, namespace: str, raw: Redis, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture
+) -> None:
+    ear = Ear(open_herald(url)).wait_until_heard()
+    assert raw.publish(f"rowq:{namespace}", garbage) == 1
+    open_herald(url).tell(ready("q"))
+    ear.wait_for("q")
+    assert ear.heard == [ready("q")]
+    assert told(caplog) == []
+
+
+def test_redis_may_crash_and_come_back(own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "rowq.redis")
+    listener, herald = open_herald(own.url()), open_herald(own.url())
+    ear = Ear(listener).wait_until_heard()
+    herald.tell(ready("before"))
+    ear.wait_for("before")
+    own.kill()
+    eventually(lambda: not listener.is_heard())
+    assert_that_telling_takes_no_time(herald)
+    eventually(lambda: told(caplog) == ["WARNING", "WARNING"])  # one of each herald
+    own.start()
+    eventually(lambda: told(caplog) == ["WARNING", "WARNING", "INFO", "INFO"])
+    assert listener.is_heard()
+    herald.tell(ready("after"))
+    ear.wait_for("after")
+    assert ear.all.count(Tidings(settings=True)) == 2, "what was told while it was away may have been lost"
+
+
+def test_redis_may_come_later_than_we_do(own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "rowq.redis")
+    own.stop()
+    listener, herald = open_herald(own.url()), open_herald(own.url())
+    ear = Ear(listener)
+    herald.tell(ready("early"))
+    eventually(lambda: told(caplog) == ["WARNING", "WARNING"])
+    assert not listener.is_heard()
+    own.start()
+    eventually(lambda: told(caplog) == ["WARNING", "WARNING", "INFO", "INFO"])
+    herald.tell(ready("late"))
+    ear.wait_for("late")
+
+
+def test_what_could_not_be_told_is_told_later(own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
+    ear = Ear(open_herald(own.url())).wait_until_heard()
+    herald = open_herald(add_user(own, "-publish"))
+    herald.tell(ready("q", 2))
+    eventually(lambda: told(caplog) == ["WARNING"])
+    herald.tell(ready("q", 3))
+    add_user(own, "+publish")
+    ear.wait_for("q")
+    assert ear.heard == [ready("q", 5)]
+
+
+def test_a_redis_that_falls_silent_is_noticed(own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_herald, "SILENCE", 0.1)
+    monkeypatch.setattr(redis_herald, "TIMEOUT", 0.3)
+    listener, herald = open_herald(own.url()), open_herald(own.url())
+    ear = Ear(listener).wait_until_heard()
+    with silent(own):
+        eventually(lambda: not listener.is_heard())
+        assert_that_telling_takes_no_time(herald)
+    ear.wait_until_heard()
+    open_herald(own.url()).tell(ready("after"))
+    ear.wait_for("after")
+
+
+def test_a_quiet_redis_that_is_there_stays_subscribed(own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_herald, "SILENCE", 0.01)
+    ear = Ear(open_herald(own.url())).wait_until_heard()
+    with Redis.from_url(own.url()) as client:
+        eventually(lambda: client.info("commandstats")["cmdstat_ping"]["calls"] > 20)
+    open_herald(own.url()).tell(ready("q"))
+    ear.wait_for("q")
+    assert ear.all.count(Tidings(settings=True)) == 1
+
+
+def test_connections_that_were_cut_while_idle_cost_no_hint(
+    own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture
+) -> None:
+    ear = Ear(open_herald(own.url())).wait_until_heard()
+    herald = open_herald(own.url())
+    herald.tell(ready("one"))
+    ear.wait_for("one")
+    with Redis.from_url(own.url()) as client:
+        assert client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") == 1
+    herald.tell(ready("two"))
+    ear.wait_for("two")
+    assert told(caplog) == []
+
+
+def test_one_direction_that_fails_for_long_is_told_once(
+    own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rowq.redis")
+    deaf = open_herald(add_user(own, "-subscribe"))
+    ear = Ear(open_herald(own.url())).wait_until_heard()
+    deaf.listen(lambda tidings: None)
+    eventually(lambda: told(caplog))
+    for number in range(20):
+        deaf.tell(ready(f"q{number}"))
+        ear.wait_for(f"q{number}")
+    assert not deaf.is_heard()
+    assert told(caplog) == ["WARNING"]
+
+
+def test_what_gathers_while_redis_is_away_is_bounded(
+    own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(redis_herald, "MAX_TOPICS", 10)
+    ear = Ear(open_herald(own.url())).wait_until_heard()
+    herald = open_herald(add_user(own, "-publish"))
+    herald.tell(ready("q"))
+    eventually(lambda: told(caplog) == ["WARNING"])
+    for number in range(1_000):
+        herald.tell(ready(f"q{number}"))
+    add_user(own, "+publish")
+    eventually(ear.topics)
+    herald.tell(ready("after"))
+    ear.wait_for("after")
+    assert len(ear.topics()) <= 21, "what was on its way, what had gathered meanwhile, and the last one"
+
+
+def test_an_error_of_the_hearer_does_not_end_the_listening(url: str, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[Tidings] = []
+
+    def hear(tidings: Tidings) -> None:
+        heard.append(tidings)
+        raise LookupError("no such topic")
+
+    listener, herald = open_herald(url), open_herald(url)
+    listener.listen(hear)
+    eventually(listener.is_heard)
+    herald.tell(ready("one"))
+    eventually(lambda: ready("one") in heard)
+    herald.tell(ready("two"))
+    eventually(lambda: ready("two") in heard)
+    assert set(told(caplog)) == {"ERROR"}
+
+
+def test_threads_come_when_they_are_needed_and_go_with_the_herald(url: str, namespace: str, raw: Redis, open_herald: OpenHerald) -> None:
+    before = threads_of_heralds()
+    herald = open_herald(url)
+    assert threads_of_heralds() == before
+    Ear(herald).wait_until_heard()
+    herald.tell(ready("q"))
+    eventually(lambda: len(threads_of_heralds() - before) == 2)
+    assert all(thread.daemon for thread in threads_of_heralds())
+    start = time.monotonic()
+    herald.close()
+    assert time.monotonic() - start < 0.4
+    assert threads_of_heralds() == before
+    assert not herald.is_heard()
+    eventually(lambda: dict(raw.pubsub_numsub(f"rowq:{namespace}")) == {f"rowq:{namespace}".encode(): 0})
+
+
+def test_what_was_told_last_goes_out_before_the_end(url: str, open_herald: OpenHerald) -> None:
+    ear = Ear(open_herald(url)).wait_until_heard()
+    for number in range(20):
+        herald = open_herald(url)
+        herald.tell(ready(f"q{number}"))
+        herald.close()
+        ear.wait_for(f"q{number}")
+
+
+def test_closing_does_not_wait_for_a_redis_that_is_away(open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody_answers:
+        herald = open_herald(f"redis://127.0.0.1:{nobody_answers.getsockname()[1]}")
+        herald.listen(lambda tidings: None)
+        herald.tell(ready("q"))
+        start = time.monotonic()
+        herald.close()
+        assert time.monotonic() - start < 2 * redis_herald.FAREWELL
+        assert told(caplog) == []
+
+
+def test_a_closed_herald_neither_tells_nor_listens(url: str, open_herald: OpenHerald) -> None:
+    before = threads_of_heralds()
+    herald = open_herald(url)
+    herald.close()
+    herald.tell(ready("q"))
+    herald.listen(lambda tidings: None)
+    herald.close()
+    assert threads_of_heralds() == before
+    assert not herald.is_heard()
+
+
+def test_a_hearer_may_close_the_herald(url: str, open_herald: OpenHerald) -> None:
+    herald = open_herald(url)
+    closed = threading.Event()
+
+    def hear(tidings: Tidings) -> None:
+        herald.close()
+        closed.set()
+
+    herald.listen(hear)
+    assert closed.wait(5)
+
+
+def test_a_child_leaves_the_herald_to_its_parent(url: str, open_herald: OpenHerald) -> None:
+    one, other = open_herald(url), open_herald(url)
+    ear, other_ear = Ear(one).wait_until_heard(), Ear(other).wait_until_heard()
+    one.tell(ready("before"))
+    other_ear.wait_for("before")
+
+    def child() -> None:
+        one.leave_to_parent()
+        assert not one.is_heard()
+        one.tell(ready("from the child"))
+        one.listen(lambda tidings: None)
+        one.close()
+
+    for number in range(5):
+        pid = fork(child)
+        one.tell(ready(f"q{number}"))
+        other.tell(ready(f"r{number}"))
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        other_ear.wait_for(f"q{number}")
+        ear.wait_for(f"r{number}")
+    assert "from the child" not in other_ear.topics()
+    assert ear.all.count(Tidings(settings=True)) == 1, "the parent's subscription stood all the time"
