@@ -97,6 +97,7 @@ class Engine:
         if self._fusion.is_forked:
             return  # its threads and connections are the parent's
         self._is_closing = True
+        self.dialect.hurry()
         self.upkeep.stop()
         if self._herald is not None:
             self._herald.close()

@@ -96,7 +96,7 @@ def test_a_dry_run_counts_and_makes_nothing(run: Run, urls: tuple[str, str], sou
     lines = result.out.splitlines()
     assert lines[2].split() == ["mails", "2", "0", "1", "0", "0", "0"]
     assert lines[4] == "4 messages to copy; nothing was changed"
-    assert lines[5].startswith("the target is not there yet: there is no database at ")
+    assert lines[5].startswith("TO could not be looked at: there is no database at ")
     assert not (tmp_path / "new.db").exists()
     assert not source.stats("mails").paused
     document = run("copy", *urls, "--dry-run", "--json").json

@@ -132,6 +132,31 @@ def kill_at_random(journey: Journey, choose: random.Random) -> None:
         process.wait(DEADLINE)
 
 
+def test_a_run_may_go_on_with_other_queues(some_journey: Journey, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each queue has come as far as it has, whichever others were copied with it."""
+    monkeypatch.setattr(leaving, "PIECE", 4)
+    for n in range(30):
+        some_journey.source.send("abc"[n % 3], n)
+
+    def cut(done: int) -> None:
+        if done > 10:
+            raise Cut
+
+    with some_journey.begun() as copier:
+        audit, messages, *_ = copier.stages()
+        audit.run(lambda done: None)
+        with pytest.raises(Cut):
+            messages.run(cut)
+    assert 10 < len(everything(some_journey.target)) < 30
+    assert [report.queue for report in some_journey.copy(["b"])] == ["b"]
+    assert [stats.paused for stats in some_journey.target.queues()] == [True, False, True]
+    some_journey.copy(["c", "a"])
+    assert everything(some_journey.target) == everything(some_journey.source)
+    for id in everything(some_journey.source):
+        assert some_journey.target.audit(id) == some_journey.source.audit(id)
+    assert not any(stats.paused for stats in some_journey.target.queues())
+
+
 def test_a_second_run_changes_nothing(journey: Journey) -> None:
     fill(journey.source, 60)
     journey.copy()
@@ -196,6 +221,21 @@ def test_a_copy_under_way_leaves_what_it_has_no_room_for_to_the_next(short_journ
     assert (report.copied, report.later) == (6, 4)
     short_journey.copy()
     assert drain(short_journey.target) == list(range(10))
+
+
+def test_what_was_replaced_since_it_was_copied_is_not_removed(some_journey: Journey) -> None:
+    """Its sender had an answer, and the target knows nothing of it yet."""
+    ids = [some_journey.source.send("q", "old", key=f"k{n}") for n in range(3)]
+    with some_journey.begun() as copier:
+        some_journey.go_on(copier)
+        some_journey.source.send("q", "new", key="k1")
+        (report,) = copier.remove(lambda done: None)
+    assert report.removed == 2
+    assert list(everything(some_journey.source)) == [ids[1]]
+    (report,) = some_journey.copy(remove=True)
+    assert report.removed == 1
+    assert [some_journey.target.get(id).payload for id in ids] == ["old", "new", "old"]
+    assert everything(some_journey.source) == {}
 
 
 def test_what_was_copied_is_removed_and_nothing_else(journey: Journey) -> None:

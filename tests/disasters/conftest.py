@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from tests.disasters.proxy import CommitProxy, MariadbEar, PostgresqlEar
 from tests.rivals.process import Rival
 from tests.support.servers import MariadbServer, OwnServer, PostgresqlServer, fresh, own_mariadb, own_postgresql
 
@@ -72,3 +74,19 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield start_one
     for rival in started:
         rival.clear_away()
+
+
+@pytest.fixture
+def proxy(kind: str, server: OwnServer) -> Iterator[CommitProxy]:
+    proxy = CommitProxy(server.port, PostgresqlEar if kind == "postgresql" else MariadbEar)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def proxied_url(proxy: CommitProxy, url: str) -> str:
+    """The same database, by way of the proxy."""
+    parts = urlsplit(url)
+    options = "sslmode=disable&gssencmode=disable&timeout=5" if parts.scheme == "postgresql" else "ssl_disabled=true&timeout=5"
+    there = parts.netloc.replace(f":{parts.port}", f":{proxy.port}")
+    return urlunsplit((parts.scheme, there, parts.path, options, ""))

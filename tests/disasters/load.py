@@ -37,8 +37,9 @@ class Load:
         """How often callers heard of which error."""
         return Counter(code for _, code, *_ in self.said("failed"))
 
-    def check(self) -> None:
-        """Nothing that was answered is lost, nothing that was acked comes back, nothing is there twice or in part."""
+    def check(self, url: str | None = None) -> None:
+        """Nothing that was answered is lost, nothing that was acked comes back, nothing is there twice or in part. `url`: the way to
+        the tables, where it is another than that of the load."""
         with rowq.connect(self._url) as broker:
             drained = drain_all(broker)
         sent = {id for (ids,) in self.said("sent") for id in ids}
@@ -52,7 +53,7 @@ class Load:
         assert {delivery.id for delivery in drained} & acked.keys() == set(), "acked, and still there"
         assert max(Counter(got).values()) == 1, "two held the same delivery"
         self._check_batches(drained)
-        assert faults_of(self._url) == {}
+        assert faults_of(url or self._url) == {}
 
     def _check_batches(self, drained: list[rowq.Delivery]) -> None:
         found: defaultdict[tuple[str, int], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))

@@ -1,8 +1,8 @@
 """A process with a broker that does what it is told: ["receive", ["q"], {"wait": 5}] on its input, the answer in its log.
 
-    python -m tests.rivals.obeying URL
+    python -m tests.rivals.obeying URL [alone]
 
-It says "waiting" whenever a consumer has gone to its waiting room.
+It says "waiting" whenever a consumer has gone to its waiting room. Alone: it does nothing that it is not told to.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def announce(broker: rowq.Broker) -> None:
     say("waiting")
 
 
-def main(url: str) -> None:
-    with rowq.connect(url) as broker:
+def main(url: str, *how: str) -> None:
+    with rowq.connect(url, upkeep="alone" not in how) as broker:
         say("ready")
         for line in sys.stdin:
             obey(broker, *msgspec.json.decode(line, type=tuple[str, list[Any], dict[str, Any]]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

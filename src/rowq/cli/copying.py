@@ -72,7 +72,7 @@ def _show_survey(session: Session, found: Survey) -> None:
     session.output.table(_columns("queue"), ([stats.queue, *_cells(stats)] for stats in found.queues))
     session.output.line(f"{counted(total, 'message')} to copy; nothing was changed")
     if found.target is not None:
-        session.output.line(f"the target is not there yet: {found.target}")
+        session.output.line(f"TO could not be looked at: {found.target}")
 
 
 def _show(session: Session, reports: Sequence[QueueReport], leases: int, *, removed: bool) -> None:

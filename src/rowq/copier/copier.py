@@ -16,6 +16,7 @@ from rowq.model.message import State
 from rowq.model.queue import Settings
 from rowq.store import arriving, belongings, copying, leaving, operating
 from rowq.store.dialect import Row
+from rowq.store.held import hold_waiting
 from rowq.store.times import FOR_EVER
 from rowq.store.work import Work
 
@@ -235,9 +236,14 @@ class Copier:
         removed: Counter[str] = Counter()
         for queue in sorted({row[1] for row in known}):
             seqs = sorted(row[3] for row in known if row[1] == queue)
-            removed[queue] = act(self._source, partial(_purge, queue=queue, seqs=seqs))
+            after = self._passage.courses[queue].replaced
+            removed[queue] = act(self._source, partial(_purge, queue=queue, seqs=seqs, after=after))
         return removed
 
 
-def _purge(work: Work, queue: str, seqs: list[int]) -> int:
-    return sum(operating.purge(work, queue, state, seqs) for state in _REMOVED)
+def _purge(work: Work, queue: str, seqs: list[int], after: int) -> int:
+    """Without those that were replaced by their keys once more, behind that line of the audit: the next run brings that first."""
+    hold_waiting(work.session, seqs)  # from here on nobody replaces them
+    replaced = {row[0] for row in work.session.rows("find_replaced", seqs=seqs, after=after)}
+    gone = [seq for seq in seqs if seq not in replaced]
+    return sum(operating.purge(work, queue, state, gone) for state in _REMOVED) if gone else 0

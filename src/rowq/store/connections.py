@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
@@ -27,6 +26,7 @@ class Connection(Protocol):
 
 
 C = TypeVar("C", bound=Connection)
+T = TypeVar("T")
 
 
 class Refused(Exception):
@@ -48,6 +48,7 @@ class Connections(ABC, Generic[C]):
         self._idle: list[C] = []
         self._lock = threading.Lock()
         self._is_closed = False
+        self._is_hurried = threading.Event()
 
     @abstractmethod
     def _open(self) -> C:
@@ -86,14 +87,21 @@ class Connections(ABC, Generic[C]):
 
     def open(self) -> C:
         """One more. While the server is away it is tried again, each time after a longer pause, until the timeout."""
+        return self._insist(self._open)
+
+    def hurry(self) -> None:
+        """From now on nobody waits for a server that is away: the process is about to end."""
+        self._is_hurried.set()
+
+    def _insist(self, attempt: Callable[[], T]) -> T:
         deadline, pause = running() + self._timeout, _FIRST_PAUSE
         while True:
             try:
-                return self._open()
+                return attempt()
             except Refused as refused:
-                if self._is_closed or not refused.may_pass or running() + pause > deadline:
+                if self._is_closed or self._is_hurried.is_set() or not refused.may_pass or running() + pause > deadline:
                     raise refused.error from refused.__cause__
-            time.sleep(pause * (0.5 + random.random()))
+            self._is_hurried.wait(pause * (0.5 + random.random()))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def open_at_once(self) -> C:
@@ -116,6 +124,7 @@ class Connections(ABC, Generic[C]):
         self._idle = []
         self._is_closed = True
         self._lock = threading.Lock()
+        self._is_hurried = threading.Event()
 
     def close(self) -> None:
         with self._lock:

@@ -185,5 +185,8 @@ class Dialect(ABC):
     def leave_to_parent(self) -> None:
         """In the child of a fork: lets go of inherited connections, all of them idle, without touching what the parent does."""
 
+    def hurry(self) -> None:  # noqa: B027  # a file is never away
+        """The broker is about to be closed: from now on nobody waits for a database that is away."""
+
     @abstractmethod
     def close(self) -> None: ...

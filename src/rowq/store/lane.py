@@ -141,16 +141,25 @@ class Lane:
 
     def perform_within(self, connection: Any, call: Call[Any]) -> None:
         """Performs a call inside the caller's own transaction; nobody is woken, since only the caller knows when it commits."""
+        if isinstance(call, Send) and not self._store.dialect.has_one_writer:
+            self._make_queue(call.queue)
         with self._store.dialect.joining(connection) as session:
             self._carry_out(self._work(session), Batch([call]))
             if call.error is not None:
                 raise call.error
 
+    def _make_queue(self, queue: str) -> None:
+        """Its row, before the caller's transaction would write it: as long as that is open, nobody else could send to the queue."""
+        if queue not in self._store.made_queues:
+            with self._store.dialect.writing(durable=False, patient=True) as session:
+                self._policies.create(session, queue, self._store.clock.now())
+            self._store.made_queues.add(queue)
+
     def _work(self, session: Session) -> Work:
         store = self._store
         now = store.clock.now()
         self._policies.refresh(session, now, store.distrusted)
-        work = Work(session, self._policies, now, random.random, store.actor, store.dialect.news, store.heads)
+        work = Work(session, self._policies, now, random.random, store.actor, store.news, store.heads, store.clock.now)
         if store.meter is not None:
             work.tally = Tally()
         return work

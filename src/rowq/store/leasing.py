@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import islice
 
@@ -30,10 +29,10 @@ def lease(work: Work, queue: str, calls: list[Receive], look: Look | None) -> No
     wanted = sum([call.max for call in calls])
     if policy.paused:
         wanted, look = 0, None
-    started = time.perf_counter()
     if look is not None:
+        started = work.clock()
         sweeping.take_up(work, queue, wanted + _SOME_MORE, look)
-        look.took_ms = (time.perf_counter() - started) * 1000
+        look.took_ms = work.clock() - started
     tokens = _fill_bucket(work, queue, policy)
     if tokens is not None:
         wanted = min(wanted, int(tokens))
@@ -186,9 +185,9 @@ def _look_ahead(work: Work, call: Receive, look: Look, *, is_short: bool) -> Non
     work.looked[call.topic] = look
     if not is_short and not look.is_cheap:
         return
-    started = time.perf_counter()
+    started = work.clock()
     horizon = work.now + HORIZON_MS if not work.session.is_alone else FOR_EVER
     query = "next_dead_times" if call.from_dead else "next_times"
     times = work.session.rows(query, queue=call.queue, now=work.now, horizon=horizon)[0]
     look.next = min([time for time in times if time is not None], default=None)
-    look.took_ms += (time.perf_counter() - started) * 1000
+    look.took_ms += work.clock() - started

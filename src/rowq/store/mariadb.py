@@ -147,6 +147,10 @@ class Mariadb(Dialect):
         self._writers.leave_to_parent()
         self._readers.leave_to_parent()
 
+    def hurry(self) -> None:
+        self._writers.hurry()
+        self._readers.hurry()
+
     def close(self) -> None:
         self._writers.close()
         self._readers.close()

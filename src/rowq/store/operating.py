@@ -113,6 +113,7 @@ class Redrive(msgspec.Struct, frozen=True):
         groups.call_up(work)
         work.flush()
         work.policies.known(work.session, self.queue).depth_bound = None  # more messages are in it than were sent
+        work.has_redriven = True
         return len(held), after
 
     def _seqs_of_ids(self, work: Work) -> tuple[list[int], int | None]:

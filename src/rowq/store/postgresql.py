@@ -14,7 +14,7 @@ from psycopg import pq
 from rowq.clock import SharedClock, running
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreUnavailable
 from rowq.store.dialect import Dialect, Finding, Session
-from rowq.store.postgresql_connection import LOCK_TIMEOUT_MS, Connection, Connections
+from rowq.store.postgresql_connection import LOCK_TIMEOUT_MS, Connection, PostgresqlConnections
 from rowq.store.postgresql_error import is_lost, translate
 from rowq.store.postgresql_examination import examine
 from rowq.store.postgresql_herald import PostgresqlHerald
@@ -45,7 +45,7 @@ class Postgresql(Dialect):
         self.timeout = timeout
         self._durability = durability
         self._queries = PostgresqlQueries(schema)
-        self._connections = Connections(parameters, where, self._queries, timeout)
+        self._connections = PostgresqlConnections(parameters, where, self._queries, timeout)
         self._connections.check()
         self._clock = SharedClock()
         self._vacuum = Vacuum(self._connections, self._queries)
@@ -95,8 +95,8 @@ class Postgresql(Dialect):
         except psycopg.Error as error:
             failure = self._failure(connection, error)
             connection.close()
-            if is_on_its_way and isinstance(failure, ConnectionLost) and session.has_written:
-                self._settle_doubt(session.xid, failure)
+            if is_on_its_way and isinstance(failure, ConnectionLost) and session.xid is not None:
+                self._settle_doubt(session.xid, connection.life, failure)
             else:
                 raise failure from error
         else:
@@ -139,7 +139,7 @@ class Postgresql(Dialect):
 
     @contextmanager
     def migrating(self) -> Iterator[Session]:
-        with closing(self._connections.open()) as connection:
+        with closing(self._connections.open_plain()) as connection:
             try:
                 with connection.transaction():
                     connection.execute(f"SET LOCAL lock_timeout = {int(self.timeout * 1000)}".encode())
@@ -178,11 +178,14 @@ class Postgresql(Dialect):
 
     def examine(self) -> list[Finding]:
         with self.reading() as session:
-            return examine(session, self._durability, is_pooled=self._connections.is_pooled, open=self._connections.open)
+            return examine(session, self._durability, is_pooled=self._connections.is_pooled, open=self._connections.open_plain)
 
     def leave_to_parent(self) -> None:
         self._connections.leave_to_parent()
         self._vacuum.leave_to_parent()
+
+    def hurry(self) -> None:
+        self._connections.hurry()
 
     def close(self) -> None:
         self._vacuum.close()
@@ -208,23 +211,29 @@ class Postgresql(Dialect):
             self._connections.forget_idle()
         return translate(error, self.where)
 
-    def _settle_doubt(self, xid: int | None, failure: RowqError) -> None:
-        """The answer to a commit was lost: PostgreSQL knows what became of it. It returns if that was written."""
-        fate = None
+    def _settle_doubt(self, xid: int, life: object, failure: RowqError) -> None:
+        """The answer to a commit was lost: PostgreSQL knows what became of it. It returns if that was written.
+
+        After a crash it may give the number of a transaction that is gone to another one: what it says then is only true if the
+        number was never used."""
+        fate, is_same_life = None, False
         with suppress(RowqError, psycopg.Error):
-            fate = self._read_fate(xid)
+            fate, is_same_life = self._read_fate(xid, life)
         if fate == "aborted":
             raise failure
-        if fate != "committed":
+        if fate != "committed" or not is_same_life:
             raise OutcomeUnknown(f"the connection to {self.where} broke while committing: it may or may not have been written")
 
-    def _read_fate(self, xid: int | None) -> str | None:
+    def _read_fate(self, xid: int, life: object) -> tuple[str | None, bool]:
         fate: str | None = "in progress"
         deadline = running() + self.timeout
         while fate == "in progress" and running() < deadline:  # the backend that was cut off may still be at it
-            with self.reading() as session:
-                fate = session.rows("read_fate", xid=str(xid))[0][0]
-        return fate
+            connection = self._begin_reading()
+            try:
+                fate = connection.session.rows("read_fate", xid=str(xid))[0][0]
+            finally:
+                self.roll_back(connection)
+        return fate, connection.life == life
 
     def _is_time_old(self) -> bool:
         return self._clock.learned_at is not None and running() - self._clock.learned_at > _LEARN_EVERY

@@ -51,10 +51,10 @@ _CONNECTING = {
     "no password supplied": "28P01",
     "no pg_hba.conf entry": "28000",
     "too many connections": "53300",
-    "role": "28000",
-    "does not exist": "3D000",
     "too many clients": "53300",
-    "remaining connection slots": "53300",
+    "remaining connection slots": "53300",  # it goes on to speak of roles
+    'role "': "28000",
+    "does not exist": "3D000",
 }
 """An attempt to connect fails without a code, only with words."""
 

@@ -18,7 +18,7 @@ import psycopg
 from rowq.clock import running
 from rowq.errors import RowqError
 from rowq.store.herald import Herald, Tidings
-from rowq.store.postgresql_connection import Connections
+from rowq.store.postgresql_connection import PostgresqlConnections
 from rowq.store.postgresql_session import PostgresqlQueries
 
 _log = logging.getLogger("rowq.herald")
@@ -32,7 +32,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
 class PostgresqlHerald(Herald):
-    def __init__(self, connections: Connections, queries: PostgresqlQueries, channel: str) -> None:
+    def __init__(self, connections: PostgresqlConnections, queries: PostgresqlQueries, channel: str) -> None:
         super().__init__()
         self._connections = connections
         self._queries = queries
@@ -102,7 +102,7 @@ class PostgresqlHerald(Herald):
                 tidings, self._box = self._box, Tidings()
                 is_probing, self._is_probing = self._is_probing, False
             try:
-                connection = connection or self._connections.open()
+                connection = connection or self._connections.open_plain()
                 for payload in self._payloads(tidings, is_probing):
                     connection.execute(self._queries.of_one("notify").driver_text, {"channel": self._channel, "payload": payload})
                 pause = _FIRST_PAUSE
@@ -135,7 +135,7 @@ class PostgresqlHerald(Herald):
         pause, was_heard = _FIRST_PAUSE, False
         while not self._is_closed.is_set():
             try:
-                with self._connections.open() as connection:
+                with self._connections.open_plain() as connection:
                     self._listening = connection
                     connection.execute(f'LISTEN "{self._channel}"')
                     was_heard, pause = self._receive(connection, was_heard), _FIRST_PAUSE

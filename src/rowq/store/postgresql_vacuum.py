@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from rowq.clock import running
-from rowq.store.postgresql_connection import Connections
+from rowq.store.postgresql_connection import PostgresqlConnections
 from rowq.store.postgresql_error import translate
 from rowq.store.postgresql_session import PostgresqlQueries
 
@@ -29,7 +29,7 @@ _SHARE = 20
 
 
 class Vacuum:
-    def __init__(self, connections: Connections, queries: PostgresqlQueries) -> None:
+    def __init__(self, connections: PostgresqlConnections, queries: PostgresqlQueries) -> None:
         self._connections = connections
         self._queries = queries
         self._not_before: dict[str, float] = {}
@@ -37,7 +37,7 @@ class Vacuum:
 
     def run(self) -> None:
         try:
-            connection = self._own = self._own or self._connections.open()
+            connection = self._own = self._own or self._connections.open_plain()
             dead = dict(connection.execute(self._text("count_dead_rows")).fetchall())
             for table, (worth, pause) in _TABLES.items():
                 if dead.get(f"rowq_{table}", 0) >= worth and running() >= self._not_before.get(table, 0.0):

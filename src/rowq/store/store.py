@@ -30,12 +30,19 @@ class Store:
         self.meter: Meter | None = None
         self.on_tidings: Callable[[Tidings], None] = lambda tidings: None
         """Told of what has become ready, once that is committed."""
+        self.made_queues: set[str] = set()
+        """Queues that have a row, unless somebody has deleted them since."""
+        self._redrives = 0
         self.distrusted = 0
         """How often settings were found to have changed."""
 
     def distrust_settings(self) -> None:
         """They are read again by the next transaction of each lane."""
         self.distrusted += 1
+
+    def news(self) -> int:
+        """A number that changes whenever a queue may hold more than one lane knows of."""
+        return self.dialect.news() + (self._redrives << 40)
 
     def tell(self, work: Work) -> None:
         """It is committed: whatever goes wrong from here on must not do it again."""
@@ -44,7 +51,9 @@ class Store:
             if work.lowest:
                 self.heads.lower(work.lowest)
             if work.has_changed_settings:
+                self.made_queues.clear()
                 self.distrust_settings()
+            self._redrives += work.has_redriven
             if work.woken or work.has_changed_settings:
                 self.on_tidings(
                     Tidings({topic: (count, work.lowest.get(topic)) for topic, count in work.woken.items()}, work.has_changed_settings)

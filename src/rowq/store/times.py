@@ -23,7 +23,7 @@ _MARGIN_MS = 1_000
 """Below the last look: a transaction that was under way then may have committed since."""
 _SHARE = 50
 """A look that is not cheap may take one part in so many of the time."""
-_CHEAP_MS = 5.0
+_CHEAP_MS = 5
 _BEGINNING = -1
 
 
@@ -32,8 +32,8 @@ class _Topic(msgspec.Struct):
     looked_at: int | None = None
     looked_fully_at: int | None = None
     floor: int = _BEGINNING
-    took_ms: float = 0.0
-    took_fully_ms: float = 0.0
+    took_ms: int = 0
+    took_fully_ms: int = 0
 
 
 class Times:
@@ -84,5 +84,5 @@ class Times:
         return self._topics.setdefault(topic, _Topic())
 
 
-def _pause(took_ms: float, usual: int) -> float:
+def _pause(took_ms: int, usual: int) -> int:
     return usual if took_ms < _CHEAP_MS else max(usual, took_ms * _SHARE)

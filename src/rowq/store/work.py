@@ -22,7 +22,7 @@ class Look(msgspec.Struct):
     floor: int
     is_cheap: bool = True
     next: int | None = None
-    took_ms: float = 0.0
+    took_ms: int = 0
     is_complete: bool = False
     """Nothing that is due was left behind."""
 
@@ -40,9 +40,13 @@ class Work:
         actor: str | None,
         news: Callable[[], int],
         heads: Heads,
+        clock: Callable[[], int],
     ) -> None:
+        """`now` is the moment of the whole transaction; `clock` goes on."""
         self.session = session
         self.heads = heads
+        self.clock = clock
+        self.has_redriven = False
         self.news = news
         self.policies = policies
         self.now = now

@@ -19,6 +19,7 @@ WHERE entry_hash = UNHEX(SHA2(:entry_key, 256));
 -- name: write_entry
 INSERT INTO rowq_kv (entry_hash, entry_head, entry_key, format, value, written_at, message_id)
 SELECT UNHEX(SHA2(:entry_key, 256)), LEFT(CAST(:entry_key AS BINARY), 3000), :entry_key, :format, :value, :written_at, :message_id
+FROM DUAL
 ON DUPLICATE KEY UPDATE
     format = VALUES(format),
     value = VALUES(value),

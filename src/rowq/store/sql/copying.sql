@@ -168,6 +168,13 @@ WHERE id > :after
 ORDER BY id
 LIMIT :limit;
 
+-- name: find_replaced
+SELECT seq
+FROM rowq_audit
+WHERE seq IN (:seqs[])
+    AND id > :after
+    AND event = 'replaced';
+
 -- name: list_gone_ids
 SELECT id, seq, gone_at
 FROM rowq_own_ids

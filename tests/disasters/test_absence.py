@@ -1,0 +1,111 @@
+"""The database is away for longer than anybody waits: calls say so after the timeout, and work again by themselves when it is back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import rowq
+from rowq import Broker
+from tests.rivals.conftest import with_option
+from tests.support.background import Background
+from tests.support.life import take
+from tests.support.servers import OwnServer
+from tests.support.tables import faults_of
+
+pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+
+TIMEOUT = 1.0
+BY_ITSELF = 10
+
+
+@pytest.fixture
+def broker(url: str) -> Iterator[Broker]:
+    with rowq.connect(with_option(url, f"timeout={TIMEOUT:g}")) as broker:
+        yield broker
+
+
+def test_calls_say_so_after_the_timeout_and_work_again_by_themselves(server: OwnServer, url: str, broker: Broker) -> None:
+    id = broker.send("q", "before")
+    delivery = take(broker, lease=600)
+    calls: dict[str, Callable[[], object]] = {
+        "send": lambda: broker.send("q", "during"),
+        "receive": lambda: broker.receive("q"),
+        "ack": lambda: broker.ack(delivery),
+        "stats": lambda: broker.stats("q"),
+        "get": lambda: broker.get(id),
+        "configure": lambda: broker.configure("q", lease=60),
+    }
+    server.stop()
+    told: dict[str, str] = {}
+    for verb, call in calls.items():
+        started = time.monotonic()
+        with pytest.raises(rowq.RowqError) as caught:
+            call()
+        told[verb] = caught.value.code
+        assert TIMEOUT / 2 < time.monotonic() - started < 4 * TIMEOUT, f"{verb} did not keep to the timeout"
+    assert told == dict.fromkeys(calls, rowq.StoreUnavailable.code)
+    server.start()
+    for verb in ("stats", "send", "ack", "configure"):
+        calls[verb]()
+    assert [message.payload for message in broker.walk("q")] == ["during"]
+    assert faults_of(url) == {}
+
+
+def test_callers_that_come_together_are_all_told_in_time(server: OwnServer, broker: Broker) -> None:
+    broker.send("q", "before")
+    server.stop()
+    started = time.monotonic()
+    calls = [Background(lambda: broker.send("q", "during")) for _ in range(8)]
+    told = set()
+    for call in calls:
+        with pytest.raises(rowq.StoreError) as caught:
+            call.result(4 * TIMEOUT)
+        told.add(caught.value.code)
+    assert time.monotonic() - started < 4 * TIMEOUT
+    assert told <= {rowq.StoreUnavailable.code, rowq.StoreBusy.code}
+    server.start()
+    assert broker.send("q", "after")
+    assert {message.payload for message in broker.walk("q")} == {"before", "after"}
+
+
+def test_a_call_that_is_patient_enough_never_hears_of_it(server: OwnServer, url: str) -> None:
+    with rowq.connect(with_option(url, "timeout=30")) as patient:
+        patient.send("q", "before")
+        server.stop()
+        sending = Background(lambda: patient.send("q", "during"))
+        reading = Background(lambda: patient.stats("q"))
+        assert sending.is_running
+        server.start()
+        assert sending.result(BY_ITSELF)
+        assert reading.result(BY_ITSELF).depth in (1, 2)
+        assert [delivery.payload for delivery in patient.receive("q", max=5)] == ["before", "during"]
+
+
+def test_a_consumer_that_waits_is_served_after_a_restart(server: OwnServer, url: str) -> None:
+    with rowq.connect(with_option(url, "timeout=30")) as patient, rowq.connect(url) as other:
+        other.send("q", "so that everything is open")
+        patient.ack(take(patient))
+        waiting = Background(lambda: patient.receive("q", wait=60))
+        server.restart()
+        other.send("q", "hello again")
+        assert [delivery.payload for delivery in waiting.result(BY_ITSELF)] == ["hello again"]
+
+
+def test_nobody_connects_to_what_is_away(server: OwnServer, url: str) -> None:
+    server.stop()
+    with pytest.raises(rowq.StoreUnavailable, match="is it running"):
+        rowq.connect(url)
+    server.start()
+    rowq.connect(url).close()
+
+
+def test_closing_does_not_wait_for_a_database_that_is_away(server: OwnServer, url: str) -> None:
+    broker = rowq.connect(with_option(url, "timeout=20"))
+    broker.send("q", 1)
+    server.stop()
+    started = time.monotonic()
+    broker.close()
+    assert time.monotonic() - started < 5
