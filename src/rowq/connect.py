@@ -16,7 +16,7 @@ from rowq.errors import InvalidArgument
 from rowq.model.queue import Settings
 from rowq.model.text import mend_text
 from rowq.store import migrations
-from rowq.store.addresses import MARIADB_SCHEMES, POSTGRESQL_SCHEMES, open_mariadb, open_postgresql, open_sqlite
+from rowq.store.addresses import MARIADB_SCHEMES, NO_URL, POSTGRESQL_SCHEMES, open_mariadb, open_postgresql, open_sqlite
 from rowq.store.dialect import Dialect
 from rowq.store.herald import Herald
 from rowq.store.redis_connection import check_redis_url
@@ -173,8 +173,8 @@ def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Di
             return open_mariadb(parts, options, seconds)
         if parts.scheme == "sqlite" and not parts.netloc and parts.path.startswith("/"):
             return open_sqlite(parts, options, seconds, must_exist=must_exist)
-    except ValueError as error:
-        raise InvalidArgument(f"this is no URL ({error}): use sqlite:///jobs.db") from None
+    except ValueError:  # whose words may hold a part of a password
+        raise InvalidArgument(NO_URL) from None
     raise InvalidArgument(
         f"rowq knows no database behind {parts.scheme}://…: use sqlite:///jobs.db, sqlite:////absolute/path/jobs.db, "
         "postgresql://user:password@host/database, mariadb://user:password@host/database, or http://host:8080 for a server"

@@ -144,7 +144,7 @@ class Engine:
             if not self._is_closing:
                 raise
             return ()
-        self._poll_at = running() + max(POLL_EVERY, (running() - started) * POLL_SHARE)
+        self._poll_at = running() + min(1.0, max(POLL_EVERY, (running() - started) * POLL_SHARE))
         return found
 
     def give_back(self, call: Call[Any]) -> None:

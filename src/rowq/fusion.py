@@ -16,12 +16,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from rowq.clock import running
 from rowq.errors import BrokerClosed, RowqError, StoreBusy
 from rowq.forks import forks
-from rowq.pending import Pending, half_of_a_crowd
+from rowq.pending import Pending, late_error
 from rowq.store.calls import Call
 
 MAX_ROWS = 1_000
@@ -36,7 +36,7 @@ Perform = Callable[[Sequence[Call[Any]]], None]
 class Fusion:
     def __init__(self, perform: Perform, *, timeout: float, slow: Fusion | None = None) -> None:
         """`slow`: where calls go that would have to wait for somebody else's transaction."""
-        self._perform, self._slow = perform, slow
+        self._perform, self._slow, self._last_error = perform, slow, cast("BaseException | None", None)
         self._timeout = timeout
         self._is_closed = self.is_forked = False
         self._waiting, self._waiting_bytes = deque[Pending](), 0
@@ -81,7 +81,7 @@ class Fusion:
         return await self._slow.run_async(call.anew()) if self._slow and call.would_wait else self._outcome(call)
 
     def burden(self) -> int:
-        """How many are before one that comes now, as far as can be seen."""
+        """How many are before one that comes now."""
         return len(self._waiting) + self._turn.locked() + sum(map(len, self._gathering.values()))
 
     def if_idle(self, function: Callable[[], T]) -> T | None:
@@ -216,16 +216,15 @@ class Fusion:
         rows = size = 0
         now = time.monotonic()
         with self._mutex:
-            most = MAX_ROWS if self._slow is None else half_of_a_crowd(len(self._waiting))
             while self._waiting:
                 pending = self._waiting[0]
                 call = pending.call
-                if len(batch) == most or (batch and (rows + call.rows > MAX_ROWS or size + call.size > MAX_BYTES)):
+                if batch and (rows + call.rows > MAX_ROWS or size + call.size > MAX_BYTES):
                     break
                 self._waiting.popleft()
                 self._waiting_bytes -= call.size
                 if now > pending.deadline:
-                    call.error = StoreBusy(f"the database did not get to this call within {self._timeout:g} s; it was not written")
+                    call.error = late_error(self._last_error, self._timeout)
                     late.append(pending)
                 elif not pending.is_gone and not (pending.future and pending.future.cancelled()):
                     rows += call.rows
@@ -238,6 +237,7 @@ class Fusion:
         loops: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
         for pending in batch:
             pending.is_done = True
+            self._last_error = pending.call.error
             if pending.future is not None:
                 loops.setdefault(pending.future.get_loop(), []).append(pending)
             elif pending.is_gone:

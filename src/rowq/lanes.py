@@ -16,7 +16,7 @@ from rowq.store.calls import Act, Call, Receive, Send, Settle
 
 T = TypeVar("T")
 
-WIDTH: dict[type[Call[Any]], int] = {Send: 3, Receive: 3, Settle: 3, Act: 1}
+WIDTH: dict[type[Call[Any]], int] = {Send: 2, Receive: 2, Settle: 2, Act: 1}
 """How many lines each kind has."""
 LARGE = 50
 """So many rows are a batch of their own."""

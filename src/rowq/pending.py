@@ -6,7 +6,7 @@ import asyncio
 import threading
 from typing import Any
 
-from rowq.errors import OutcomeUnknown
+from rowq.errors import OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
 from rowq.store.calls import Call
 
 Future = asyncio.Future[None]
@@ -34,10 +34,8 @@ class Pending:
         self.is_done = True
 
 
-SMALL_CROWD = 24
-
-
-def half_of_a_crowd(waiting: int) -> int:
-    """How many go together where there are other lanes: while one half of a crowd is in the database, the other makes use of this
-    process. A small crowd stays together, since a transaction of its own would cost more."""
-    return max(SMALL_CROWD, (waiting + 1) // 2)
+def late_error(last: BaseException | None, timeout: float) -> RowqError:
+    """For a call whose time was over before its turn came. Where those before it found no database, it is told the same."""
+    if isinstance(last, StoreUnavailable):
+        return last
+    return StoreBusy(f"the database did not get to this call within {timeout:g} s; it was not written")

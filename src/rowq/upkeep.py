@@ -32,6 +32,8 @@ PIECE = 500
 SWEEP_EVERY = 1.0
 SHARE = 10
 """It may take one part in so many of the time."""
+LONGEST_PAUSE = 5.0
+"""Less than a duty lasts."""
 RETIRE_EVERY = 60
 TIDY_THOROUGHLY_EVERY = 3_600
 
@@ -108,15 +110,17 @@ class Upkeep:
             started = time.perf_counter()
             try:
                 if self._dialect.has_one_writer or driver.drive(self._take_duty()):
-                    driver.drive(self.take_up())
-                    self._do_the_rest(driver, if_idle, turn)
+                    try:
+                        driver.drive(self.take_up())
+                    finally:  # one message that somebody holds locked must not stop everything else
+                        self._do_the_rest(driver, if_idle, turn)
             except BrokerClosed:
                 return
             except RowqError as error:
                 _log.warning("upkeep failed, and goes on in a moment: %s", error)
             except Exception:
                 _log.exception("upkeep failed; it goes on in a second")
-            pause = max(SWEEP_EVERY, (time.perf_counter() - started) * SHARE)
+            pause = min(LONGEST_PAUSE, max(SWEEP_EVERY, (time.perf_counter() - started) * SHARE))
         if not self._dialect.has_one_writer:
             with suppress(RowqError):
                 driver.drive(self._leave_duty())

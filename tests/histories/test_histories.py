@@ -71,7 +71,7 @@ def history_with(name: str, kind: str) -> type[History]:
 def effort(kind: str) -> hypothesis.settings:
     """A search that finds the same every time; with `ROWQ_HYPOTHESIS=thorough` it goes far, and elsewhere every time."""
     return hypothesis.settings(
-        max_examples=EXAMPLES[kind] * (30 if IS_THOROUGH else 1),
+        max_examples=EXAMPLES[kind] * (34 if IS_THOROUGH else 1),
         stateful_step_count=50,
         derandomize=not IS_THOROUGH,
         report_multiple_bugs=False,

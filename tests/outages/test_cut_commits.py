@@ -120,12 +120,12 @@ def test_after_a_crash_the_commit_of_another_does_not_pass_for_ours(
     """A number that a crash has kept from the disk is given to the next transaction, and that one is committed."""
     read_fate = Postgresql._read_fate
 
-    def crash_first(dialect: Postgresql, xid: int | None) -> str | None:
+    def crash_first(dialect: Postgresql, xid: int, life: object) -> tuple[str | None, bool]:
         server.kill()
         server.start()
         for _ in range(5):
             ask(url, "SELECT pg_current_xact_id()")
-        return read_fate(dialect, xid)
+        return read_fate(dialect, xid, life)
 
     broker.send("other", "warms the connection up")
     monkeypatch.setattr(Postgresql, "_read_fate", crash_first)

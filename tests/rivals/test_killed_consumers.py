@@ -11,7 +11,7 @@ from tests.rivals.draining import drain_all
 from tests.rivals.process import Rival, kill_at_random
 from tests.support.tables import faults_of
 
-ROUNDS = 8
+ROUNDS = 6
 MESSAGES = 5_000
 LEASE = 1
 

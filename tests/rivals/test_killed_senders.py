@@ -12,7 +12,7 @@ from tests.rivals.conftest import Start, with_option
 from tests.rivals.process import Rival, kill_at_random
 from tests.support.tables import faults_of
 
-ROUNDS = 8
+ROUNDS = 6
 THREADS = 6
 
 

@@ -163,7 +163,8 @@ def test_everybody_goes_by_the_databases_clock(database: MariadbDatabase) -> Non
 def test_a_process_that_has_no_turn_at_upkeep_learns_the_time_all_the_same(broker: Broker) -> None:
     dialect = dialect_of(broker)
     clock = dialect.clock()
-    clock.learn(0.0, -1_000.0, -1_000.0)
+    clock.learn(lambda: 0.0)
+    clock.learned_at = -1_000.0
     broker.send("q", "x")
     assert clock.now() > 1_000_000_000_000
 

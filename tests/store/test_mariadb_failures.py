@@ -208,7 +208,7 @@ class TestABrokenConnection:
             with pytest.raises(OutcomeUnknown):
                 broker.send("q", "in doubt")
             assert way.cuts == 1
-            assert drain(broker) == ["before", "in doubt"] if is_written else ["before"]
+            assert drain(broker) == (["before", "in doubt"] if is_written else ["before"])
 
     def test_that_breaks_with_a_commit_of_nothing_is_tried_again(self, server: MariadbServer, url: str) -> None:
         with CuttableWay(server.port) as way, rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), upkeep=False) as broker:

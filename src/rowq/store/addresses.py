@@ -11,6 +11,7 @@ from rowq.store.dialect import Dialect
 
 POSTGRESQL_SCHEMES = ("postgresql", "postgres")
 MARIADB_SCHEMES = ("mariadb", "mysql")
+NO_URL = "this is no URL of a database: write / # ? @ : in a user's name or password as %2F %23 %3F %40 %3A"
 _DURABILITIES = ("send", "full", "normal")
 _LIBPQ = (
     *("host", "hostaddr", "port", "user", "password", "passfile", "dbname", "service", "application_name", "connect_timeout"),
@@ -33,6 +34,7 @@ def open_postgresql(parts: SplitResult, options: dict[str, str], timeout: float)
         from rowq.store.postgresql import Postgresql
     except ImportError as error:
         raise InvalidArgument(f"PostgreSQL needs its driver: pip install 'rowq[postgresql]' [{error}]") from None
+    place = _place(parts, "dbname")
     schema, durability = options.pop("schema", "rowq"), _durability(options, "full")
     parameters: dict[str, Any] = {
         "application_name": "rowq",
@@ -41,7 +43,7 @@ def open_postgresql(parts: SplitResult, options: dict[str, str], timeout: float)
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": int(timeout * 1000),
-        **_place(parts, "dbname"),
+        **place,
         **{name: options.pop(name) for name in _LIBPQ if name in options},
     }
     _check_rest(options, "postgresql URLs take schema, durability, timeout, and what libpq knows (sslmode, …)")
@@ -60,6 +62,8 @@ def open_mariadb(parts: SplitResult, options: dict[str, str], timeout: float) ->
 
 def _place(parts: SplitResult, database: str) -> dict[str, Any]:
     """Host, port, user, password and database, as far as the URL names them."""
+    if "@" in parts.path + parts.fragment + parts.query.partition("=")[0]:
+        raise InvalidArgument(NO_URL)  # a password that was not escaped: none of it may be told
     given = {
         "host": parts.hostname,
         "port": parts.port,

@@ -101,7 +101,7 @@ class Session(ABC):
         raise NotImplementedError
 
     def ack_all(self, acks: Acks) -> set[int] | None:
-        """Removes leased messages that nothing hangs on. Gives the seqs of those that went; None when all of them did."""
+        """Removes leased messages that nothing hangs on. Gives the tokens of those that went; None when all of them did."""
         raise NotImplementedError
 
     def ack_each(self, acks: Acks) -> list[Row]:

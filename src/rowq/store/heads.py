@@ -25,6 +25,9 @@ _SCAN_EVERY = 0.25
 _CHEAP = 0.005
 _SHARE = 50
 """A scan that is not cheap may take one part in so many of the time."""
+_MOST = 10_000
+_LONGEST = 10.0
+"""Seconds: one that met a stall is not paid for for ever."""
 
 
 class _Head(msgspec.Struct):
@@ -47,6 +50,8 @@ class Heads:
 
         `lowest` is where the transaction itself has made something ready."""
         with self._lock:
+            if len(self._heads) >= _MOST:
+                self._heads.clear()
             head = self._heads.setdefault(queue, _Head())
             head.claims += 1
             place = head.place if lowest is None else min(head.place, lowest)
@@ -96,5 +101,5 @@ def _scan(head: _Head, take: Callable[[Place], Taken]) -> Taken:
 
 
 def _is_scan_due(head: _Head, every: float) -> bool:
-    pause = every if head.scan_took < _CHEAP else head.scan_took * _SHARE
+    pause = every if head.scan_took < _CHEAP else min(head.scan_took * _SHARE, _LONGEST)
     return time.perf_counter() - head.scanned_at >= pause

@@ -12,6 +12,7 @@ from typing import Any
 from rowq.clock import running
 from rowq.errors import RowqError, StoreError
 from rowq.meter import Meter, Tally
+from rowq.model.lifecycle import Ack
 from rowq.store import leasing, sending, settling, stroke
 from rowq.store.calls import Act, Call, Receive, Send, Settle
 from rowq.store.dialect import Session
@@ -51,6 +52,7 @@ class Lane:
             except BaseException as error:
                 self._forget()
                 if not isinstance(error, Exception):
+                    self._may_have_acked = False
                     raise
                 self._reset(calls)
                 tries += 1
@@ -64,7 +66,7 @@ class Lane:
         """What they were told in a transaction that failed does not hold."""
         for call in calls:
             call.anew()
-            if self._may_have_acked and isinstance(call, Settle):
+            if self._may_have_acked and isinstance(call, Settle) and isinstance(call.verdict, Ack):
                 call.is_in_doubt = True
         self._may_have_acked = False
 
@@ -151,8 +153,10 @@ class Lane:
     def _make_queue(self, queue: str) -> None:
         """Its row, before the caller's transaction would write it: as long as that is open, nobody else could send to the queue."""
         if queue not in self._store.made_queues:
-            with self._store.dialect.writing(durable=False, patient=True) as session:
-                self._policies.create(session, queue, self._store.clock.now())
+            call = Act(lambda work: work.policies.create(work.session, queue, work.now), durable=False)
+            self.perform([call])
+            if call.error is not None:
+                raise call.error
             self._store.made_queues.add(queue)
 
     def _work(self, session: Session) -> Work:

@@ -202,9 +202,7 @@ class Mariadb(Dialect):
 
     def _learn_time(self) -> None:
         with self._asking() as session:
-            asked_at = running()
-            seconds = session.rows("read_clock")[0][0]
-            self._clock.learn(seconds, asked_at, running())
+            self._clock.learn(lambda: float(session.rows("read_clock")[0][0]))
 
     def _check_release(self) -> None:
         with self._asking() as session:

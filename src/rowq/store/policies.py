@@ -12,6 +12,9 @@ from rowq.model.queue import Policy, Settings, resolve
 from rowq.store.dialect import Session
 from rowq.store.settings_cache import MISSING, SettingsCache
 
+MOST_KNOWN = 1_000
+"""Queues that a lane remembers: whoever asks for ever new names must not fill the memory."""
+
 
 class _Validator(Protocol):
     def iter_errors(self, instance: Any) -> Any: ...
@@ -66,6 +69,8 @@ class Policies:
     def known(self, session: Session, queue: str) -> Known:
         found = self._known.get(queue)
         if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()  # they are read again by whoever needs them
             data = self._read(session, queue)
             settings = Settings() if data is None else read_settings(data)
             found = self._known[queue] = Known(settings, resolve(settings, self.defaults), data is not None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from types import TracebackType
@@ -193,6 +195,7 @@ class Postgresql(Dialect):
 
     def _begin_reading(self) -> Connection:
         """A connection may have broken while it was idle: then the next one is tried, which is new."""
+        deadline, pause = running() + self.timeout, 0.0
         while True:
             connection = self._connections.take()
             try:
@@ -202,8 +205,10 @@ class Postgresql(Dialect):
             except psycopg.Error as error:
                 connection.close()
                 failure = self._failure(connection, error)
-                if not isinstance(failure, ConnectionLost):
+                if not isinstance(failure, ConnectionLost) or running() > deadline:
                     raise failure from error
+            time.sleep(pause * (0.5 + random.random()))
+            pause = min(max(0.05, pause * 2), 2.0)
 
     def _failure(self, connection: Connection, error: psycopg.Error) -> RowqError:
         if is_lost(error):
@@ -225,24 +230,21 @@ class Postgresql(Dialect):
             raise OutcomeUnknown(f"the connection to {self.where} broke while committing: it may or may not have been written")
 
     def _read_fate(self, xid: int, life: object) -> tuple[str | None, bool]:
-        fate: str | None = "in progress"
+        fate, life_now = "in progress", None
         deadline = running() + self.timeout
         while fate == "in progress" and running() < deadline:  # the backend that was cut off may still be at it
-            connection = self._begin_reading()
-            try:
-                fate = connection.session.rows("read_fate", xid=str(xid))[0][0]
-            finally:
-                self.roll_back(connection)
-        return fate, connection.life == life
+            with self.reading() as session:
+                fate, life_now = session.rows("read_fate", xid=str(xid))[0]
+            if fate == "in progress":
+                time.sleep(0.02)
+        return fate, (life_now,) == life
 
     def _is_time_old(self) -> bool:
         return self._clock.learned_at is not None and running() - self._clock.learned_at > _LEARN_EVERY
 
     def _learn_time(self) -> None:
         with self.reading() as session:
-            asked_at = running()
-            seconds = session.rows("read_clock")[0][0]
-            self._clock.learn(seconds, asked_at, running())
+            self._clock.learn(lambda: float(session.rows("read_clock")[0][0]))
 
     def _check_joinable(self, connection: Any) -> None:
         if not isinstance(connection, psycopg.Connection):

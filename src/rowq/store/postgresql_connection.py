@@ -41,12 +41,14 @@ class Connection:
         return not self.raw.closed
 
     def begin(self, *words: str) -> PostgresqlSession:
+        """The first word opens the transaction; what the others say beats what holds behind a pooler."""
         self.session.begin()
-        for word in words:
+        first, *others = words
+        self._pipeline.say(first.encode())
+        for name, value in (_PLANS | _LIMITS).items() if self._is_pooled else ():
+            self._pipeline.say(f"SET LOCAL {name} = '{value}'".encode())
+        for word in others:
             self._pipeline.say(word.encode())
-        if self._is_pooled:
-            for name, value in (_PLANS | _LIMITS).items():
-                self._pipeline.say(f"SET LOCAL {name} = '{value}'".encode())
         return self.session
 
     @contextmanager

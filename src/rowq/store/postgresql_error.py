@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
 from rowq.errors import RowqError, SchemaMismatch, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
@@ -47,31 +49,30 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 _CONNECTING = {
-    "password authentication failed": "28P01",
-    "no password supplied": "28P01",
-    "no pg_hba.conf entry": "28000",
-    "too many connections": "53300",
-    "too many clients": "53300",
-    "remaining connection slots": "53300",  # it goes on to speak of roles
-    'role "': "28000",
-    "does not exist": "3D000",
+    re.compile(r"too many connections for |too many clients|remaining connection slots"): "53300",
+    re.compile(r"password authentication failed|no password supplied"): "28P01",
+    re.compile(r'no pg_hba\.conf entry|role ".*" (?:does not exist|is not permitted)'): "28000",
+    re.compile(r'database ".*" does not exist'): "3D000",
 }
-"""An attempt to connect fails without a code, only with words."""
+"""An attempt to connect fails without a code, only with words: whole phrases, since a host or a path may be named like a word."""
 
 
 def refusal(error: psycopg.Error, where: str) -> RowqError:
     """Why there is no connection."""
-    text = str(error)
-    code = next((code for words, code in _CONNECTING.items() if words in text), "")
-    kind, meaning = _MEANINGS.get(code, (StoreUnavailable, "cannot connect to {where}: is it running, and are host and port right?"))
+    kind, meaning = _MEANINGS.get(
+        _code(error), (StoreUnavailable, "cannot connect to {where}: is it running, and are host and port right?")
+    )
     return kind(f"{meaning.format(where=where)} [{_reason(error)}]")
 
 
 def is_worth_another_try(error: psycopg.Error) -> bool:
     """To connect: a server that restarts comes back, a wrong password stays wrong."""
+    return _code(error) in ("", "53300")
+
+
+def _code(error: psycopg.Error) -> str:
     text = str(error)
-    code = next((code for words, code in _CONNECTING.items() if words in text), "")
-    return code in ("", "53300")
+    return next((code for words, code in _CONNECTING.items() if words.search(text)), "")
 
 
 def _reason(error: psycopg.Error) -> str:

@@ -80,6 +80,8 @@ class Pipeline:
         else:
             self._wire.send_flush_request()
         answer = self._read()
+        if self.is_striking:
+            self._unsure.clear()
         self._rows.set_pgresult(answer)
         return self._rows.load_rows(0, answer.ntuples, tuple)
 

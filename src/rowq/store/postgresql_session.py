@@ -144,8 +144,8 @@ class PostgresqlSession(Session):
         self.has_written = True
         rows = self.rows("ack_all_audited" if acks.audited else "ack_all", **_values(acks))
         self._learn_xid(rows)
-        count, seqs, _ = rows[0]
-        return None if count == len(acks.seqs) else set(seqs or ())
+        count, tokens, _ = rows[0]
+        return None if count == len(acks.seqs) else set(tokens or ())
 
     def ack_each(self, acks: Acks) -> list[Row]:
         self.has_written = True

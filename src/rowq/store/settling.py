@@ -59,7 +59,7 @@ def _ack_at_once(work: Work, calls: list[Settle]) -> set[Receipt]:
         acks = Acks([seq for seq, _ in given], [token for _, token in given], queues, audited, work.now, actor)
         if work.tally is None:
             went = work.session.ack_all(acks)
-            done.update(given if went is None else [receipt for receipt in given if receipt[0] in went])
+            done.update(given if went is None else [receipt for receipt in given if receipt[1] in went])
             continue
         for seq, token, queue, leased_at in work.session.ack_each(acks):
             done.add((seq, token))

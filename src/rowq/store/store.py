@@ -38,6 +38,7 @@ class Store:
 
     def distrust_settings(self) -> None:
         """They are read again by the next transaction of each lane."""
+        self.made_queues.clear()
         self.distrusted += 1
 
     def news(self) -> int:
@@ -51,7 +52,6 @@ class Store:
             if work.lowest:
                 self.heads.lower(work.lowest)
             if work.has_changed_settings:
-                self.made_queues.clear()
                 self.distrust_settings()
             self._redrives += work.has_redriven
             if work.woken or work.has_changed_settings:

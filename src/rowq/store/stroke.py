@@ -46,7 +46,7 @@ def ack(work: Work, calls: list[Settle]) -> list[tuple[Settle, Settle]]:
     acks = Acks([seq for seq, _ in given], [token for _, token in given], queues, audited, work.now, calls[0].actor or work.own_actor)
     if work.tally is None:
         went = work.session.ack_all(acks)
-        done = set(given) if went is None else {receipt for receipt in given if receipt[0] in went}
+        done = set(given) if went is None else {receipt for receipt in given if receipt[1] in went}
     else:
         done = set()
         for seq, token, queue, leased_at in work.session.ack_each(acks):

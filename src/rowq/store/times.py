@@ -24,7 +24,10 @@ _MARGIN_MS = 1_000
 _SHARE = 50
 """A look that is not cheap may take one part in so many of the time."""
 _CHEAP_MS = 5
+_LONGEST_MS = 5_000
+"""One that met a stall is not paid for for ever."""
 _BEGINNING = -1
+_MOST = 10_000
 
 
 class _Topic(msgspec.Struct):
@@ -81,8 +84,10 @@ class Times:
             known.next = now  # there is more of it: the next one looks at once
 
     def _of(self, topic: str) -> _Topic:
+        if len(self._topics) >= _MOST and topic not in self._topics:
+            self._topics.clear()
         return self._topics.setdefault(topic, _Topic())
 
 
 def _pause(took_ms: int, usual: int) -> int:
-    return usual if took_ms < _CHEAP_MS else max(usual, took_ms * _SHARE)
+    return usual if took_ms < _CHEAP_MS else max(usual, min(took_ms * _SHARE, _LONGEST_MS))

@@ -4,11 +4,11 @@
 SELECT CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) AS DOUBLE PRECISION);
 
 -- name: read_fate
-SELECT pg_xact_status(CAST(CAST(:xid AS TEXT) AS xid8));
+SELECT pg_xact_status(CAST(CAST(:xid AS TEXT) AS xid8)), CAST(pg_stat_get_bgwriter_stat_reset_time() AS TEXT);
 
 -- name: read_life
 -- Kept over a restart, and set anew by every recovery from a crash; another one after a failover.
-SELECT pg_stat_get_bgwriter_stat_reset_time();
+SELECT CAST(pg_stat_get_bgwriter_stat_reset_time() AS TEXT);
 
 -- name: read_xid
 SELECT pg_current_xact_id_if_assigned();

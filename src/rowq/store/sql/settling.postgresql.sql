@@ -32,10 +32,10 @@ SELECT seq, token, queue, leased_at
 FROM gone
 
 -- fragment: all_of_them
--- For those whom nobody counts: how many went, which ones if not all of them did, and the transaction's number.
+-- For those whom nobody counts: how many went, the tokens of which if not all of them did, and the transaction's number.
 SELECT
     COUNT(*),
-    CASE WHEN COUNT(*) < CARDINALITY(CAST(:seqs AS BIGINT[])) THEN ARRAY_AGG(seq) END,
+    CASE WHEN COUNT(*) < CARDINALITY(CAST(:seqs AS BIGINT[])) THEN ARRAY_AGG(token) END,
     pg_current_xact_id_if_assigned()
 FROM gone
 
