@@ -101,7 +101,7 @@ def test_whoever_takes_longer_is_not_waited_for_any_longer(short_journey: Journe
 
 def test_a_lease_that_has_run_out_is_not_waited_for(short_journey: Journey) -> None:
     short_journey.source.send("q", 1)
-    take(short_journey.source, lease=0.001)
+    take(short_journey.source, lease=0.2)
     with short_journey.begun() as copier:
         assert Background(partial(copier.begin, 3600)).result(20) == 0
 

@@ -16,7 +16,8 @@ from tests.support.tables import faults_of
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
 
-SOON = 3
+BACKLOG = 5_000
+SOON = 5
 """Seconds: whoever waits looks at everything once a second, where that is quick."""
 
 
@@ -48,7 +49,7 @@ def test_what_another_process_puts_before_all_others_comes_next(start: Start, ur
     """A process knows its own rows at once; those of others it hears of, or finds a moment later."""
     rival = start("obeying", url)
     rival.await_said("ready")
-    broker.send_many("q", range(500))
+    broker.send_many("q", range(BACKLOG))
     for _ in range(5):
         broker.ack_many(broker.receive("q", max=10))
     rival.ask("send", ["q", "urgent"], {"priority": 9})
@@ -60,15 +61,15 @@ def test_what_another_process_puts_before_all_others_comes_next(start: Start, ur
         broker.ack_many(deliveries)
         return "urgent" in received
 
-    eventually(has_come, SOON)
-    assert len(received) < 450, "it came when there was nothing else left"
+    eventually(has_come)
+    assert len(received) < BACKLOG / 2, "it came when there was hardly anything else left"
     rival.finish()
 
 
 def test_what_another_process_hands_back_is_found_before_what_was_sent_after_it(start: Start, url: str, broker: rowq.Broker) -> None:
     rival = start("obeying", url)
     rival.await_said("ready")
-    broker.send_many("q", range(300))
+    broker.send_many("q", range(BACKLOG))
     (early,) = rival.ask("receive", ["q"], {"lease": 60})
     for _ in range(5):
         broker.ack_many(broker.receive("q", max=10))
@@ -79,6 +80,6 @@ def test_what_another_process_hands_back_is_found_before_what_was_sent_after_it(
         received.extend(payloads(broker.receive("q")))
         return early["payload"] in received
 
-    eventually(has_come, SOON)
-    assert len(received) < 240
+    eventually(has_come)
+    assert len(received) < BACKLOG / 2
     rival.finish()

@@ -14,6 +14,8 @@ from tests.rivals.conftest import Start
 from tests.rivals.process import Rival
 
 ROUNDS = 5
+AT_THE_LATEST = 2
+"""Seconds: whoever was told nothing looks once a second. That is the net, and not what most should need."""
 
 
 def seconds_until_received(rival: Rival, send: Callable[[], Any]) -> float:
@@ -38,7 +40,7 @@ def test_a_consumer_in_another_process_hears_of_a_send(start: Start, url: str, b
         return "hello"
 
     took = [seconds_until_received(rival, send) for _ in range(ROUNDS)]
-    assert max(took) < 1
+    assert max(took) < AT_THE_LATEST
     assert statistics.median(took) < 0.5
     rival.finish()
 
@@ -55,7 +57,7 @@ def test_a_consumer_hears_of_what_the_application_committed_itself(start: Start,
 
         took = [seconds_until_received(rival, send) for _ in range(ROUNDS)]
     # PostgreSQL tells of what brokers commit; what an application commits is found once a second.
-    assert max(took) < (1.3 if kind == "postgresql" else 1)
+    assert max(took) < AT_THE_LATEST
     assert statistics.median(took) < (1.3 if kind == "postgresql" else 0.5)
     rival.finish()
 

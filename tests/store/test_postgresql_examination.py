@@ -260,8 +260,9 @@ def test_limits_of_a_database_and_of_a_user_are_told(server: Sound, url: str, ro
     run(url, f"GRANT USAGE ON SCHEMA rowq TO {role}", f"GRANT SELECT ON ALL TABLES IN SCHEMA rowq TO {role}")
     run(url, f"ALTER DATABASE {name} CONNECTION LIMIT 4")
     with psycopg.connect(url), psycopg.connect(url), psycopg.connect(url):
-        assert examined(own)["connections"].detail == "4 of 4 of the database in use"
-        assert examined(own)["wake-ups"].detail.startswith("could not be tried: ")
+        found = examined(own)  # once: a connection that was closed may still be counted for a moment
+        assert found["connections"].detail == "4 of 4 of the database in use"
+        assert found["wake-ups"].detail.startswith("could not be tried: ")
     run(url, f"ALTER DATABASE {name} CONNECTION LIMIT -1", f"ALTER ROLE {role} CONNECTION LIMIT 5")
     with psycopg.connect(own), psycopg.connect(own):
         assert examined(own)["connections"].detail == "3 of 5 of the user in use"

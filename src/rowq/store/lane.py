@@ -17,7 +17,7 @@ from rowq.store import leasing, sending, settling, stroke
 from rowq.store.calls import Act, Call, Receive, Send, Settle
 from rowq.store.dialect import Session
 from rowq.store.policies import Policies
-from rowq.store.retrying import TryAgain, WouldWait, given_up
+from rowq.store.retrying import ConnectionLost, TryAgain, WouldWait, given_up
 from rowq.store.store import Store
 from rowq.store.work import Work
 
@@ -54,7 +54,7 @@ class Lane:
                 if not isinstance(error, Exception):
                     self._may_have_acked = False
                     raise
-                self._reset(calls)
+                self._reset(calls, is_in_doubt=isinstance(error, ConnectionLost))
                 tries += 1
                 if isinstance(error, TryAgain) and not isinstance(error, WouldWait) and tries < _MOST_TRIES:
                     time.sleep(random.random() * 0.002 * 2**tries)
@@ -62,11 +62,11 @@ class Lane:
                 self._fail(calls, error)
                 return
 
-    def _reset(self, calls: Sequence[Call[Any]]) -> None:
+    def _reset(self, calls: Sequence[Call[Any]], *, is_in_doubt: bool) -> None:
         """What they were told in a transaction that failed does not hold."""
         for call in calls:
             call.anew()
-            if self._may_have_acked and isinstance(call, Settle) and isinstance(call.verdict, Ack):
+            if is_in_doubt and self._may_have_acked and isinstance(call, Settle) and isinstance(call.verdict, Ack):
                 call.is_in_doubt = True
         self._may_have_acked = False
 

@@ -19,7 +19,9 @@ LOCK_TIMEOUT_MS = 200
 
 # Tables that nobody has analysed yet get plans that sort and scan; an index is always right here, and compiling never pays (decision 20).
 _PLANS = {
-    **dict.fromkeys(("jit", "enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin"), "off"),
+    **dict.fromkeys(
+        ("jit", "enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "enable_material"), "off"
+    ),
     "plan_cache_mode": "force_generic_plan",
 }
 _LIMITS = {"lock_timeout": str(LOCK_TIMEOUT_MS), "idle_in_transaction_session_timeout": "30s"}
@@ -88,12 +90,15 @@ class PostgresqlConnections(Connections[Connection]):
 
     def check(self) -> None:
         """The first one: what is wrong with it is said at once, and not tried again."""
+        raw: psycopg.Connection[Any] | None = None
         try:
             raw = self._connect()
             backend, is_standby = raw.execute(self._queries.of_one("read_backend").text).fetchone() or (0, False)
             self.is_pooled = backend != raw.info.backend_pid
             connection = self._prepared(raw)
         except psycopg.Error as error:
+            if raw is not None:
+                raw.close()
             raise refusal(error, self.where) from error
         if is_standby:
             connection.close()
@@ -120,10 +125,18 @@ class PostgresqlConnections(Connections[Connection]):
         return psycopg.connect(**self._parameters, autocommit=True, client_encoding="UTF8", prepare_threshold=None)
 
     def _prepared(self, raw: psycopg.Connection[Any]) -> Connection:
-        life = self._set_up(raw).execute(self._queries.of_one("read_life").text).fetchone()
+        try:
+            life = self._set_up(raw).execute(self._queries.of_one("read_life").text).fetchone()
+        except BaseException:
+            raw.close()
+            raise
         return Connection(raw, self._queries, is_pooled=self.is_pooled, life=life)
 
     def _set_up(self, raw: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
         if not self.is_pooled:
-            raw.execute("; ".join(f"SET {name} = '{value}'" for name, value in (_PLANS | _LIMITS).items()).encode())
+            try:
+                raw.execute("; ".join(f"SET {name} = '{value}'" for name, value in (_PLANS | _LIMITS).items()).encode())
+            except BaseException:
+                raw.close()
+                raise
         return raw

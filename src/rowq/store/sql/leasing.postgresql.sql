@@ -4,7 +4,8 @@
 -- fragment: claimed
 -- Take, lease and audit in one, in the very shape that is handed out. What must be looked at first is locked, and comes without a token;
 -- and so does everything beside it where that is to be all or nothing. Whoever replaces a waiting message writes its state row anew, so
--- a body that is read together with the lock is the one of now.
+-- a body that is read together with the lock is the one of now. The limit makes the planner look up each body: by old statistics of a
+-- small table it would read all of them.
 taken AS MATERIALIZED (
     SELECT ctid AS place, seq, position, attempts, expires_at, error
     FROM rowq_ready
@@ -27,7 +28,7 @@ seen AS MATERIALIZED (
             AND (m.delay_ms = 0 OR n.attempts > 0 OR NOT :is_counted) AS is_usual,
         m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id
     FROM numbered n
-    JOIN rowq_messages m ON m.seq = n.seq
+    CROSS JOIN LATERAL (SELECT * FROM rowq_messages b WHERE b.seq = n.seq LIMIT 1) AS m
 ),
 found AS (
     SELECT
