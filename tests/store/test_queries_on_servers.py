@@ -74,7 +74,8 @@ def test_the_index_is_used(dialect: Postgresql, query: str) -> None:
     index, values = INDEXES[query]
     plan = explained(dialect, query, **values)
     assert re.search(rf"Index (Only )?Scan using {index}", plan), plan
-    assert "Seq Scan on rowq" not in plan and "Sort" not in plan, plan
+    assert "Seq Scan on rowq" not in plan, plan
+    assert not re.search(r"(?<!Incremental )Sort  ", plan), plan  # those of one moment may be put in order
 
 
 def test_every_query_is_run_by_somebody(dialect: Postgresql) -> None:
