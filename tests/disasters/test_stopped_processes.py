@@ -81,7 +81,7 @@ def test_consumers_that_are_stopped_and_continued_never_settle_what_others_hold(
     choose = random.Random("stops")
     with rowq.connect(url) as broker:
         broker.configure("q", max_attempts=0)
-        sent = broker.send_many("q", range(20_000))
+        sent = broker.send_many("q", range(80_000))
         rivals = [start("consuming", url, f"consumer-{number}", 3, LEASE, package="tests.rivals") for number in range(3)]
         for rival in rivals:
             rival.await_said("acked", 5)
