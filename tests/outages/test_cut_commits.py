@@ -11,8 +11,8 @@ import rowq
 from rowq import Broker, OutcomeUnknown
 from rowq.store import stroke
 from rowq.store.calls import Settle
+from rowq.store.policies import Policies
 from rowq.store.postgresql import Postgresql
-from rowq.store.work import Work
 from tests.outages.address import altered
 from tests.outages.conftest import OurServer
 from tests.outages.way import LastingWay
@@ -55,13 +55,15 @@ def strokes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     queue's settings; asked for before the broker, this keeps them known however slow the machine is."""
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 60_000)
     seen: list[int] = []
-    ack = stroke.ack
+    may_ack = stroke.may_ack
 
-    def seen_ack(work: Work, calls: list[Settle]) -> list[tuple[Settle, Settle]]:
-        seen.append(sum(len(call.receipts) for call in calls))
-        return ack(work, calls)
+    def seen_ack(policies: Policies, calls: list[Settle]) -> bool:
+        may = may_ack(policies, calls)
+        if may:
+            seen.append(sum(len(call.receipts) for call in calls))
+        return may
 
-    monkeypatch.setattr(stroke, "ack", seen_ack)
+    monkeypatch.setattr(stroke, "may_ack", seen_ack)
     return seen
 
 

@@ -13,6 +13,7 @@ from tests.rivals.application import own_connection
 from tests.rivals.conftest import Start
 from tests.support.background import Background
 from tests.support.crowd import Crowd
+from tests.support.patience import eventually
 from tests.support.tables import faults_of
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
@@ -88,4 +89,24 @@ def test_a_message_that_an_application_acks_in_a_long_transaction_is_nobody_else
         own.commit()
     with pytest.raises(rowq.MessageNotFound):
         broker.get(id)
+    assert faults_of(url) == {}
+
+
+def test_what_was_acked_at_once_stays_acked_while_another_of_the_call_waits(url: str, broker: rowq.Broker) -> None:
+    """One of two deliveries has a key, and so is looked at the long way, where the application stands in its way."""
+    broker.configure("q", lease=60)
+    broker.send_many("q", ["plain", rowq.Draft("keyed", key="k")])
+    broker.ack(broker.receive("q", max=2)[0])  # from now on the settings of the queue are known
+    broker.send("q", "plain")
+    plain, keyed = broker.receive("q")[0], next(message for message in broker.browse("q", state="leased") if message.key)
+    receipt = broker._engine.insights.leases([rowq.ids.origin_of(keyed.id).seq])  # type: ignore[union-attr]
+    keyed_receipt = f"{keyed.id}.{next(iter(receipt.values())):016x}"
+    with closing(own_connection(url)) as own:
+        broker.within(own).ack(keyed_receipt)
+        both = Background(lambda: broker.ack_many([plain, keyed_receipt]))
+        if url.startswith("postgresql"):  # the one that acks by a statement of its own, committed while the other waits
+            eventually(lambda: plain.id not in [each.id for each in broker.browse("q", state="leased")])
+        own.rollback()
+    assert both.result(SOON) == [rowq.Outcome.DONE, rowq.Outcome.DONE]
+    assert broker.stats("q").depth == 0
     assert faults_of(url) == {}

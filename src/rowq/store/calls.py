@@ -107,7 +107,7 @@ class Settle(Call[list[Outcome]]):
     `reaches` says which queues the caller may touch: to it, a delivery from another one is not found.
     """
 
-    __slots__ = ("is_in_doubt", "reaches", "receipts", "rows", "until", "verdict")
+    __slots__ = ("done", "is_in_doubt", "reaches", "receipts", "rows", "until", "verdict")
 
     def __init__(self, receipts: Sequence[Receipt], verdict: Verdict | Extend) -> None:
         super().__init__()
@@ -115,6 +115,8 @@ class Settle(Call[list[Outcome]]):
         self.verdict = verdict
         self.rows = len(receipts)
         self.until: dict[int, int] = {}
+        self.done: set[Receipt] = set()
+        """Those that are acked for good, whatever becomes of the others."""
         self.is_in_doubt = False
         """It may have been done already, by a transaction whose answer was lost: then what is gone was acked by it."""
         self.reaches: Callable[[str], bool] | None = None

@@ -12,8 +12,7 @@ from typing import Any
 from rowq.clock import running
 from rowq.errors import RowqError, StoreError
 from rowq.meter import Meter, Tally
-from rowq.model.lifecycle import Ack
-from rowq.store import leasing, sending, settling, stroke
+from rowq.store import claiming, leasing, sending, settling, stroke
 from rowq.store.calls import Act, Call, Receive, Send, Settle
 from rowq.store.dialect import Session
 from rowq.store.policies import Policies
@@ -36,8 +35,6 @@ class Lane:
     def __init__(self, store: Store, *, patient: bool = False) -> None:
         self._store = store
         self._patient = patient
-        self._may_have_acked = False
-        """A statement is on its way, or has been, that is committed before it is answered."""
         self._policies = Policies(store.defaults, store.dialect.settings_max_age_ms, store.cache)
 
     def perform(self, calls: Sequence[Call[Any]]) -> None:
@@ -52,23 +49,15 @@ class Lane:
             except BaseException as error:
                 self._forget()
                 if not isinstance(error, Exception):
-                    self._may_have_acked = False
                     raise
-                self._reset(calls, is_in_doubt=isinstance(error, ConnectionLost))
+                for call in calls:
+                    call.anew()  # what it was told in a transaction that failed does not hold
                 tries += 1
                 if isinstance(error, TryAgain) and not isinstance(error, WouldWait) and tries < _MOST_TRIES:
                     time.sleep(random.random() * 0.002 * 2**tries)
                     continue
                 self._fail(calls, error)
                 return
-
-    def _reset(self, calls: Sequence[Call[Any]], *, is_in_doubt: bool) -> None:
-        """What they were told in a transaction that failed does not hold."""
-        for call in calls:
-            call.anew()
-            if is_in_doubt and self._may_have_acked and isinstance(call, Settle) and isinstance(call.verdict, Ack):
-                call.is_in_doubt = True
-        self._may_have_acked = False
 
     def _fail(self, calls: Sequence[Call[Any]], error: Exception) -> None:
         if len(calls) > 1 and _may_be_the_fault_of_one(error):
@@ -88,34 +77,47 @@ class Lane:
             self._store.meter.failed()
 
     def _perform_at_once(self, batch: Batch) -> bool:
-        """By one statement, where that is all there is to do; False when nothing was done."""
-        store, policy = self._store, None
-        if not self._policies.is_fresh(store.distrusted):
+        """By one statement, as far as that goes; False when something is left to do."""
+        if not self._policies.is_fresh(self._store.distrusted):
             return False
         if batch.has_only(batch.receives):
-            policy = stroke.may_receive(self._policies, batch.receives)
-            if policy is None or store.times.look(batch.receives[0].topic, store.clock.now()) is not None:
-                return False
-        elif not batch.has_only(batch.settles) or not stroke.may_ack(self._policies, batch.settles):
+            return self._receive_at_once(batch)
+        return batch.has_only(batch.settles) and self._ack_at_once(batch)
+
+    def _receive_at_once(self, batch: Batch) -> bool:
+        """All or nothing: where one of the messages must be looked at first, none is leased."""
+        store, calls = self._store, batch.receives
+        policy = stroke.may_receive(self._policies, calls)
+        if policy is None or store.times.look(calls[0].topic, store.clock.now()) is not None:
             return False
         strike = store.dialect.striking()
         if strike is None:
             return False
-        began, rests = running(), []
+        began = running()
         with strike as session:
             work = self._work(session)
-            if policy is None:
-                self._may_have_acked = True
-                rests = stroke.ack(work, batch.settles)
-            elif not stroke.receive(work, batch.receives, policy):
+            if not claiming.claim_all_or_none(work, calls[0].queue, calls, policy):
                 return False
         self._finish(work, batch, began, durable=True)
-        if rests:
-            self._perform_together(Batch([rest for _, rest in rests]), durable=False)
-            for call, rest in rests:
-                stroke.put_together(call, rest)
-        self._may_have_acked = False
         return True
+
+    def _ack_at_once(self, batch: Batch) -> bool:
+        calls = batch.settles
+        strike = self._store.dialect.striking() if stroke.may_ack(self._policies, calls) else None
+        if strike is None:
+            return False
+        began = running()
+        try:
+            with strike as session:
+                work = self._work(session)
+                done = settling.ack_at_once(work, calls)
+        except ConnectionLost:
+            for call in calls:
+                call.is_in_doubt = True
+            raise
+        are_done = stroke.share_out(calls, done)
+        self._finish(work, batch, began, durable=True)
+        return are_done
 
     def _perform_together(self, batch: Batch, *, durable: bool) -> None:
         store = self._store

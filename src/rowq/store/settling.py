@@ -20,8 +20,8 @@ _EVENTS: dict[type, str] = {Ack: "acked", Reject: "rejected", Reschedule: "resch
 
 
 def settle(work: Work, calls: list[Settle]) -> None:
-    done = _ack_at_once(work, calls) if work.session.does_at_once else set()
-    seqs = [receipt[0] for call in calls for receipt in call.receipts if receipt not in done]
+    done = ack_at_once(work, calls) if work.session.does_at_once else set()
+    seqs = [receipt[0] for call in calls for receipt in call.receipts if receipt not in done and receipt not in call.done]
     leased = {row[0]: row for row in work.session.rows("lock_leased", seqs=seqs)} if seqs else {}
     missing: set[int] = set()
     for call in calls:
@@ -46,13 +46,13 @@ def release(work: Work, call: Receive) -> None:
         settle(work, [Settle([(row[0], row[3]) for row in call.result or ()], Nack(counts=False, delay=0))])
 
 
-def _ack_at_once(work: Work, calls: list[Settle]) -> set[Receipt]:
+def ack_at_once(work: Work, calls: list[Settle]) -> set[Receipt]:
     """The receipts that one statement could settle: of messages that nothing hangs on, in queues that keep nothing of them."""
     queues, audited = work.policies.keeping_nothing()
     by_actor: defaultdict[str | None, list[Receipt]] = defaultdict(list)
     for call in calls:
         if isinstance(call.verdict, Ack) and call.reaches is None and queues:
-            by_actor[call.actor or work.own_actor].extend(call.receipts)
+            by_actor[call.actor or work.own_actor].extend([receipt for receipt in call.receipts if receipt not in call.done])
     done: set[Receipt] = set()
     for actor, receipts in by_actor.items():
         given = sorted(set(receipts) - done)
@@ -70,8 +70,9 @@ def _ack_at_once(work: Work, calls: list[Settle]) -> set[Receipt]:
 
 def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int], done: set[Receipt]) -> None:
     """Where nothing hangs on a message and nothing is kept of it, its two rows can simply go: the hot path."""
-    if done.issuperset(call.receipts) and len(set(call.receipts)) == len(call.receipts):
-        done.difference_update(call.receipts)  # whoever says it a second time in this batch is too late
+    acked = call.done | done.intersection(call.receipts)
+    done -= acked  # whoever says it a second time in this batch is too late
+    if len(acked) == len(call.receipts):
         call.result = [Outcome.DONE] * len(call.receipts)
         return
     outcomes: list[Outcome] = []
@@ -79,8 +80,8 @@ def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int], do
     audited: list[Row] = []
     tally = work.tally
     for receipt in call.receipts:
-        if receipt in done:
-            done.remove(receipt)
+        if receipt in acked:
+            acked.remove(receipt)
             outcomes.append(Outcome.DONE)
             continue
         seq, token = receipt
