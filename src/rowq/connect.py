@@ -121,8 +121,7 @@ def _messengers(dialect: Dialect, redis: str | None) -> tuple[Herald | None, Set
     """How processes tell each other, and where they find settings without asking the database."""
     if redis is None:
         return dialect.herald(), None
-    with dialect.reading() as session:
-        namespace = str(session.rows("read_identity")[0][0])
+    namespace = str(dialect.identity())
     return RedisHerald(redis, namespace), RedisSettingsCache(redis, namespace)
 
 

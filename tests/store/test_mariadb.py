@@ -154,7 +154,7 @@ def test_everybody_goes_by_the_databases_clock(database: MariadbDatabase) -> Non
     with rowq.connect(database.url, upkeep=False) as broker:
         clock = broker._engine.clock
         assert isinstance(clock, SharedClock)
-        with dialect_of(broker)._asking() as session:
+        with dialect_of(broker).asking() as session:
             (seconds,) = session.rows("read_clock")[0]
         assert abs(clock.now() / 1000 - seconds) < 5
         assert abs(rowq.clock.SystemClock().now() / 1000 - seconds) < 5

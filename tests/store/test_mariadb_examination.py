@@ -196,7 +196,7 @@ class Told:
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         if query == "read_release":
             return [(self._release,)]
-        with self._dialect._asking() as session:
+        with self._dialect.asking() as session:
             rows: list[Row] = session.rows(query, **values)
         if query == "read_server_settings":
             return list({**dict(rows), **self._settings}.items())

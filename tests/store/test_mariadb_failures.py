@@ -260,7 +260,7 @@ def test_a_server_that_stays_away_is_an_error_in_time(server: MariadbServer, url
 
 class TestEncryption:
     def cipher(self, broker: Broker) -> str:
-        with dialect_of(broker)._asking() as session:
+        with dialect_of(broker).asking() as session:
             return str(session._ask(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'").rows[0][1])
 
     def test_is_used_where_the_server_has_it(self, url: str) -> None:

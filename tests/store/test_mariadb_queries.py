@@ -94,7 +94,7 @@ def statements(session: MariadbSession, query: str, rows: list[Row], most_bytes:
 def test_every_query_is_understood(dialect: Mariadb) -> None:
     names = dialect._queries.names()
     assert len(names) > 80
-    with dialect._asking() as session:
+    with dialect.asking() as session:
         for name in names:
             try:
                 explained(session, name, values_for(dialect, name))
@@ -244,14 +244,14 @@ def test_exactly_the_leases_that_are_given_are_deleted(broker: Broker, dialect: 
 
 
 def test_a_look_for_ready_messages_does_not_read_them_all(dialect: Mariadb) -> None:
-    with dialect._asking() as session:
+    with dialect.asking() as session:
         counts = reads_of(session, "find_ready", queues=["q", "unknown", "q.dlq"])
     assert sum(counts.values()) < 10
 
 
 def test_a_look_for_work_does_not_read_it_all(broker: Broker, dialect: Mariadb) -> None:
     broker.send_many("q", range(MESSAGES), delay=0.001)
-    with dialect._asking() as session:
+    with dialect.asking() as session:
         counts = reads_of(session, "find_queues_with_work", now=1 << 60, late=1 << 60)
     assert sum(counts.values()) < 10
 

@@ -32,8 +32,8 @@ class Passage:
         self.target = target
         self.queues = queues
         self.courses: dict[str, Course] = {}
-        self.identity = _identity(source)
-        if self.identity == _identity(target):
+        self.identity = source.dialect.identity()
+        if self.identity == target.dialect.identity():
             raise InvalidArgument("source and target are the same database, or copies of one file: name two that are not")
 
     @property
@@ -144,8 +144,3 @@ def act(engine: Engine, function: Callable[[Work], T], *, durable: bool = True) 
 
 def _listed(work: Work, query: str, queues: list[str], after: int, last: int) -> list[Row]:
     return leaving.list_piece(work.session, query, queues, after, last)
-
-
-def _identity(engine: Engine) -> int:
-    with engine.dialect.reading() as session:
-        return int(session.rows("read_identity")[0][0])

@@ -165,6 +165,11 @@ class Dialect(ABC):
         """Those of the topics that have something now, where no herald tells of it."""
         return []
 
+    def identity(self) -> int:
+        """The number that tells this database, once its tables are made, from all others."""
+        with self.reading() as session:
+            return int(session.rows("read_identity")[0][0])
+
     def clock(self) -> Clock:
         """The time that all who use this database agree on."""
         return SystemClock()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import Any, ClassVar
 
 import pymysql
 from pymysql.constants import SERVER_STATUS
 
-from rowq.clock import SharedClock, running
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
-from rowq.store.dialect import Dialect, Finding, Session
+from rowq.store.dialect import Finding, Session
 from rowq.store.mariadb_answer import Raw
 from rowq.store.mariadb_connection import IMPATIENT, Connection, MariadbConnections, checked
 from rowq.store.mariadb_error import NEVER_SENT, code_of, is_elsewhere, is_lost, translate
@@ -20,18 +18,15 @@ from rowq.store.mariadb_examination import examine, refused_release
 from rowq.store.mariadb_session import JoinedSession, MariadbSession
 from rowq.store.mariadb_statement import MariadbQueries
 from rowq.store.retrying import TryAgain
+from rowq.store.server_dialect import ServerDialect
 
 _SNAPSHOT = b"START TRANSACTION READ ONLY"
 """Of the moment of the first look at a table. A snapshot from the very beginning could not read tables that are made in between."""
-_LEARN_EVERY = 60.0
-"""Seconds between two looks at the database's clock."""
 _MOST_DRAWS = 3
 
 
-class Mariadb(Dialect):
+class Mariadb(ServerDialect[Connection]):
     name = "mariadb"
-    has_one_writer = False
-    settings_max_age_ms = 1_000
     tidy_every = 10
     parameters: ClassVar[tuple[str, ...]] = (
         *("unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"),
@@ -42,6 +37,7 @@ class Mariadb(Dialect):
     def __init__(self, parameters: dict[str, Any], where: str, *, timeout: float) -> None:
         """`where` names the database in messages, without a password."""
         known = checked(parameters)
+        super().__init__()
         self.where = where
         self.timeout = timeout
         self._queries = MariadbQueries()
@@ -49,14 +45,9 @@ class Mariadb(Dialect):
         self._readers = MariadbConnections(known, self._queries, self._draw, where=where, timeout=timeout, writing=False)
         self._readers.give_back(self._readers.open_at_once())
         self._check_release()
-        self._clock = SharedClock()
-        self._identity: int | None = None
 
-    def writing(self, *, durable: bool, patient: bool = False) -> _Writing:  # noqa: ARG002  # the server decides what a commit survives
-        return _Writing(self, patient)
-
-    def begin(self, patient: bool) -> Connection:
-        self._keep_time()
+    def begin(self, durable: bool, patient: bool) -> Connection:  # noqa: ARG002  # the server decides what a commit survives
+        self.keep_time()
         connection = self._writers.take()
         connection.begin(max(1, int(self.timeout)) if patient else IMPATIENT)
         return connection
@@ -83,7 +74,7 @@ class Mariadb(Dialect):
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        with self._asking() as session:
+        with self.asking() as session:
             session.begin(_SNAPSHOT)
             yield session
             if not session.is_amid:
@@ -110,7 +101,7 @@ class Mariadb(Dialect):
     @contextmanager
     def migrating(self) -> Iterator[Session]:
         """Every statement commits by itself, so a migration that is cut off is run again from its beginning."""
-        with self._asking() as session:
+        with self.asking() as session:
             if session.rows("lock_migrations", seconds=int(self.timeout))[0][0] != 1:
                 raise StoreBusy(f"somebody else is making the tables at {self.where}: try again in a moment")
             try:
@@ -118,29 +109,11 @@ class Mariadb(Dialect):
             finally:
                 session.rows("unlock_migrations")
 
-    def news(self) -> int:
-        """Others write all the time: what hangs on it is looked up once a second."""
-        return int(running())
-
-    def find_ready(self, topics: Sequence[str]) -> list[str]:
-        with self._asking() as session:
-            return [row[0] for row in session.rows("find_ready", queues=list(topics))]
-
-    def clock(self) -> SharedClock:
-        self._learn_time()
-        return self._clock
-
-    def identity(self) -> int:
-        if self._identity is None:
-            with self._asking() as session:
-                self._identity = int(session.rows("read_identity")[0][0])
-        return self._identity
-
     def tidy(self, *, thoroughly: bool) -> None:  # noqa: ARG002  # InnoDB clears up by itself
-        self._keep_time()
+        self.keep_time()
 
     def examine(self) -> list[Finding]:
-        with self._asking() as session:
+        with self.asking() as session:
             return examine(session)
 
     def leave_to_parent(self) -> None:
@@ -156,7 +129,7 @@ class Mariadb(Dialect):
         self._readers.close()
 
     @contextmanager
-    def _asking(self) -> Iterator[MariadbSession]:
+    def asking(self) -> Iterator[MariadbSession]:
         """A session in which every statement stands for itself."""
         connection = self._readers.take()
         connection.session.begin()
@@ -193,19 +166,11 @@ class Mariadb(Dialect):
         return self._draw_once(count)
 
     def _draw_once(self, count: int) -> int:
-        with self._asking() as session:
+        with self.asking() as session:
             return session.draw_last(count) - count + 1
 
-    def _keep_time(self) -> None:
-        if self._clock.learned_at is not None and running() - self._clock.learned_at > _LEARN_EVERY:
-            self._learn_time()
-
-    def _learn_time(self) -> None:
-        with self._asking() as session:
-            self._clock.learn(lambda: float(session.rows("read_clock")[0][0]))
-
     def _check_release(self) -> None:
-        with self._asking() as session:
+        with self.asking() as session:
             refused = refused_release(session.rows("read_release")[0][0])
         if refused:
             self.close()
@@ -224,23 +189,3 @@ class Mariadb(Dialect):
 
     def _not_here(self) -> InvalidArgument:
         return InvalidArgument(f"within() needs a connection to {self.where}, where the queue lives; this is another database")
-
-
-class _Writing:
-    """A transaction in a lane. A class, because a generator would cost as much as a query."""
-
-    __slots__ = ("_connection", "_dialect", "_patient")
-
-    def __init__(self, dialect: Mariadb, patient: bool) -> None:
-        self._dialect = dialect
-        self._patient = patient
-
-    def __enter__(self) -> Session:
-        self._connection = self._dialect.begin(self._patient)
-        return self._connection.session
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None:
-            self._dialect.commit(self._connection)
-        else:
-            self._dialect.roll_back(self._connection, error)

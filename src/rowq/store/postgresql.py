@@ -5,18 +5,17 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from types import TracebackType
 from typing import Any, Literal
 
 import psycopg
 from psycopg import pq
 
-from rowq.clock import SharedClock, running
+from rowq.clock import running
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreUnavailable
-from rowq.store.dialect import Dialect, Finding, Session
-from rowq.store.postgresql_connection import LOCK_TIMEOUT_MS, Connection, PostgresqlConnections
+from rowq.store.dialect import Finding, Session
+from rowq.store.postgresql_connection import Connection, PostgresqlConnections
 from rowq.store.postgresql_error import is_lost, translate
 from rowq.store.postgresql_examination import examine
 from rowq.store.postgresql_herald import PostgresqlHerald
@@ -24,40 +23,33 @@ from rowq.store.postgresql_line import Cursor
 from rowq.store.postgresql_session import PostgresqlQueries, PostgresqlSession
 from rowq.store.postgresql_vacuum import Vacuum
 from rowq.store.retrying import ConnectionLost
+from rowq.store.server_dialect import ServerDialect
 
 Durability = Literal["send", "full", "normal"]
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-_LEARN_EVERY = 60.0
-"""Seconds between two looks at the database's clock."""
 
 
-class Postgresql(Dialect):
+class Postgresql(ServerDialect[Connection]):
     name = "postgresql"
-    has_one_writer = False
-    settings_max_age_ms = 1_000
     tidy_every = 2
 
     def __init__(self, parameters: dict[str, Any], where: str, *, schema: str, durability: Durability, timeout: float) -> None:
         """`parameters` are libpq's; `where` names the database in messages, without a password."""
         if _SCHEMA.fullmatch(schema) is None:
             raise InvalidArgument(f"schema must be a name of letters, digits and underscores, not {schema!r}")
+        super().__init__()
         self.where = where
         self.timeout = timeout
         self._durability = durability
         self._queries = PostgresqlQueries(schema)
         self._connections = PostgresqlConnections(parameters, where, self._queries, timeout)
         self._connections.check()
-        self._clock = SharedClock()
         self._vacuum = Vacuum(self._connections, self._queries)
-        self._identity: int | None = None
-
-    def writing(self, *, durable: bool, patient: bool = False) -> _Writing:
-        return _Writing(self, durable, patient)
 
     def striking(self) -> AbstractContextManager[Session] | None:
-        is_possible = self._durability == "full" and not self._connections.is_pooled and not self._is_time_old()
+        is_possible = self._durability == "full" and not self._connections.is_pooled and not self.is_time_old()
         return self._strike() if is_possible else None
 
     @contextmanager
@@ -72,13 +64,12 @@ class Postgresql(Dialect):
         self._connections.give_back(connection)
 
     def begin(self, durable: bool, patient: bool) -> Connection:
-        if self._is_time_old():
-            self._learn_time()
+        self.keep_time()
         words = ["BEGIN"]
         if self._durability == "normal" or (self._durability == "send" and not durable):
             words.append("SET LOCAL synchronous_commit = off")
-        if patient or self._connections.is_pooled:
-            words.append(f"SET LOCAL lock_timeout = {int(self.timeout * 1000) if patient else LOCK_TIMEOUT_MS}")
+        if patient:
+            words.append(f"SET LOCAL lock_timeout = {int(self.timeout * 1000)}")
         connection = self._connections.take()
         try:
             connection.begin(*words)
@@ -154,24 +145,6 @@ class Postgresql(Dialect):
             except psycopg.Error as error:
                 raise translate(error, self.where) from error
 
-    def news(self) -> int:
-        """Others write all the time: what hangs on it is looked up once a second."""
-        return int(running())
-
-    def find_ready(self, topics: Sequence[str]) -> list[str]:
-        with self.reading() as session:
-            return [row[0] for row in session.rows("find_ready", queues=list(topics))]
-
-    def clock(self) -> SharedClock:
-        self._learn_time()
-        return self._clock
-
-    def identity(self) -> int:
-        if self._identity is None:
-            with self.reading() as session:
-                self._identity = int(session.rows("read_identity")[0][0])
-        return self._identity
-
     def herald(self) -> PostgresqlHerald:
         return PostgresqlHerald(self._connections, self._queries, f"rowq_{self.identity()}")
 
@@ -239,13 +212,6 @@ class Postgresql(Dialect):
                 time.sleep(0.02)
         return fate, (life_now,) == life
 
-    def _is_time_old(self) -> bool:
-        return self._clock.learned_at is not None and running() - self._clock.learned_at > _LEARN_EVERY
-
-    def _learn_time(self) -> None:
-        with self.reading() as session:
-            self._clock.learn(lambda: float(session.rows("read_clock")[0][0]))
-
     def _check_joinable(self, connection: Any) -> None:
         if not isinstance(connection, psycopg.Connection):
             raise InvalidArgument(f"within() takes a psycopg.Connection to {self.where}, not {type(connection).__name__}")
@@ -253,24 +219,3 @@ class Postgresql(Dialect):
             raise StoreUnavailable("this connection is closed")
         if connection.autocommit and connection.info.transaction_status == pq.TransactionStatus.IDLE:
             raise InvalidArgument("this connection has no open transaction: put `with connection.transaction():` around it")
-
-
-class _Writing:
-    """A transaction in a lane. A class, because a generator would cost as much as a query."""
-
-    __slots__ = ("_connection", "_dialect", "_durable", "_patient")
-
-    def __init__(self, dialect: Postgresql, durable: bool, patient: bool) -> None:
-        self._dialect = dialect
-        self._durable = durable
-        self._patient = patient
-
-    def __enter__(self) -> Session:
-        self._connection = self._dialect.begin(self._durable, self._patient)
-        return self._connection.session
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None:
-            self._dialect.commit(self._connection)
-        else:
-            self._dialect.roll_back(self._connection, error)
