@@ -17,6 +17,7 @@ settings.register_profile("quick", deadline=None, print_blob=True)
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2_000)
 settings.load_profile(os.environ.get("ROWQ_HYPOTHESIS", "quick"))
 
+WITH_JAVA = ("spark", "pipeline")
 _MISSING = "not available here: "
 
 
@@ -25,6 +26,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.add_cleanup(Run.begin().invite().end)
     config.add_cleanup(close_pools)  # the last to be added is the first to be called
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What starts Java comes last: it takes all the machine has, beside tests that measure time."""
+    items.sort(key=lambda item: item.path.parent.name in WITH_JAVA)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
@@ -28,6 +28,7 @@ from rowq.model.message import (
     Where,
 )
 from rowq.model.queue import DeliveryMode, Policy, Settings
+from rowq.model.stream import Stream
 from rowq.steps import Ask, Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
@@ -184,6 +185,15 @@ class AsyncBroker:
     ) -> int:
         return await self._drive(self._engine().verbs.redrive(queue, ids, where, limit, rate, progress))
 
+    async def streams(self) -> list[Stream]:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.streams))
+
+    async def revoke_stream(self, name: str) -> int:
+        return await self._drive(self._engine().verbs.revoke_stream(name))
+
+    async def quarantine(self, stream: str, batch: int, ids: Iterable[str], *, reason: str | None = None) -> int:
+        return await self._drive(self._engine().verbs.quarantine(stream, batch, ids, reason))
+
     async def create_key(self, name: str, *, scopes: Iterable[str], queues: Iterable[str] = ("*",)) -> str:
         return await self._drive(self._engine().verbs.create_key(name, scopes, queues))
 
@@ -221,5 +231,5 @@ class AsyncBroker:
             raise BrokerClosed("this broker is not open yet: use `async with rowq.connect_async(url) as broker`")
         return self._opened
 
-    async def _drive(self, steps: Steps[T] | Ask[Any, T]) -> T:
-        return await self._engine().driver.drive_async(steps)
+    def _drive(self, steps: Steps[T] | Ask[Any, T]) -> Coroutine[Any, Any, T]:
+        return self._engine().driver.drive_async(steps)

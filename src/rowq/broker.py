@@ -26,6 +26,7 @@ from rowq.model.message import (
     Where,
 )
 from rowq.model.queue import DeliveryMode, Policy, Settings
+from rowq.model.stream import Stream
 from rowq.steps import Ask, Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
@@ -212,6 +213,18 @@ class Broker:
     ) -> int:
         """Dead letters back into their queue: those named, those that match, or all; at most `rate` a second. Returns how many."""
         return self._drive(self._verbs.redrive(queue, ids, where, limit, rate, progress))
+
+    def streams(self) -> list[Stream]:
+        """Who takes messages in numbered batches (Spark queries do), and what each holds."""
+        return self._drive(self._verbs.look(self._engine.insights.streams))
+
+    def revoke_stream(self, name: str) -> int:
+        """Sends all that a stream holds back to its queues; its query needs a fresh checkpoint then. Returns how many messages."""
+        return self._drive(self._verbs.revoke_stream(name))
+
+    def quarantine(self, stream: str, batch: int, ids: Iterable[str], *, reason: str | None = None) -> int:
+        """Makes messages of a stream's batch dead letters; the batch goes on without them. Returns how many."""
+        return self._drive(self._verbs.quarantine(stream, batch, ids, reason))
 
     def create_key(self, name: str, *, scopes: Iterable[str], queues: Iterable[str] = ("*",)) -> str:
         """A key to the server. Returns its secret, which is shown this once; scopes are send, receive, admin and metrics."""

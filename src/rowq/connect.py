@@ -117,6 +117,19 @@ def open_engine(
     )
 
 
+def open_dialect(url: str) -> Dialect:
+    """A database by itself, with its tables: for whoever reads them as they are."""
+    if _is_remote(url):
+        raise InvalidArgument("a server gives no tables: give the URL of its database")
+    dialect = _dialect(url, None, must_exist=True)
+    try:
+        migrations.check(dialect)
+    except BaseException:
+        dialect.close()
+        raise
+    return dialect
+
+
 def _messengers(dialect: Dialect, redis: str | None) -> tuple[Herald | None, SettingsCache | None]:
     """How processes tell each other, and where they find settings without asking the database."""
     if redis is None:

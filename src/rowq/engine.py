@@ -52,7 +52,7 @@ class Engine:
         self._fusion: Fusion | Lanes = (
             Fusion(Lane(self.store).perform, timeout=timeout)
             if dialect.has_one_writer
-            else Lanes(lambda patient: Lane(self.store, patient=patient).perform, timeout=timeout)
+            else Lanes(lambda patient: Lane(self.store, patient=patient).perform, timeout=timeout, has_airways=dialect.can_fly)
         )
         self._fusion.watch(self.give_back, self._leave_to_parent)
         self._room = WaitingRoom(clock.now, self.store.times.next, self._find_arrivals)

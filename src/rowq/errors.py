@@ -151,3 +151,67 @@ class BrokerClosed(RowqError):
     """The broker was closed, or belongs to the process that this one was forked from."""
 
     code = "broker_closed"
+
+
+class JavaNotFound(RowqError):
+    """Spark cannot be started on this machine."""
+
+    code = "java_not_found"
+
+
+class CheckpointMismatch(RowqError):
+    """The checkpoint of a Spark query was written by another stream, or for another database."""
+
+    code = "checkpoint_mismatch"
+
+
+class LakeError(RowqError):
+    """An archive is not as its manifest says, or could not be written as it was planned."""
+
+    code = "lake_error"
+
+
+class LakeBusy(LakeError):
+    """Others write to the same lake. Nothing was written; try again."""
+
+    code = "lake_busy"
+
+
+class LakeMismatch(LakeError):
+    """The lake belongs to another database, or one of the two was brought back from a backup."""
+
+    code = "lake_mismatch"
+
+
+class StreamNotFound(NotFound):
+    code = "stream_not_found"
+
+
+class StreamTaken(RowqError):
+    """Another query has claimed the stream since: it goes on, and this one stops."""
+
+    code = "stream_taken"
+
+
+class StreamRevoked(RowqError):
+    """An operator has sent the stream's batches back to their queues: whoever remembers them must not go on."""
+
+    code = "stream_revoked"
+
+
+class DatabaseRestored(RowqError):
+    """The checkpoint knows of more than the database: that was restored from a backup, or is another one."""
+
+    code = "database_restored"
+
+
+class HeldByStream(RowqError):
+    """The message is in a batch of a stream, which only the stream or an operator's revoke or quarantine takes it out of."""
+
+    code = "held_by_stream"
+
+
+class StagingLost(RowqError):
+    """Messages that were put down to be published are gone. Nothing was published; write them again."""
+
+    code = "staging_lost"

@@ -14,32 +14,28 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from rowq.clock import running
-from rowq.errors import BrokerClosed, RowqError, StoreBusy
+from rowq.errors import BrokerClosed, RowqError
 from rowq.forks import forks
-from rowq.pending import Pending, late_error
+from rowq.pending import Pending, Perform, WaitingLine, answer, outcome, resolve
 from rowq.store.calls import Call
 
-MAX_ROWS = 1_000
-MAX_BYTES = 8 << 20
-MAX_WAITING_BYTES = 64 << 20
 LOOK_UP_EVERY = 0.2
 
 T = TypeVar("T")
-Perform = Callable[[Sequence[Call[Any]]], None]
 
 
 class Fusion:
     def __init__(self, perform: Perform, *, timeout: float, slow: Fusion | None = None) -> None:
         """`slow`: where calls go that would have to wait for somebody else's transaction."""
-        self._perform, self._slow, self._last_error = perform, slow, cast("BaseException | None", None)
+        self._perform = perform
+        self._slow = slow
         self._timeout = timeout
-        self._is_closed = self.is_forked = False
-        self._waiting, self._waiting_bytes = deque[Pending](), 0
+        self._is_closed = False
+        self.is_forked = False
+        self._line = WaitingLine(timeout)
         self._worker: threading.Thread | None = None
         self._gathering: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
         """Calls of the turn that a loop is in: they are handed over together, so that the mutex is taken once for all of them."""
@@ -54,13 +50,13 @@ class Fusion:
     def run(self, call: Call[T]) -> T:
         """Performs a call, alone or in company, and waits for it."""
         self.check_open()
-        if self._waiting or self._turn.locked():
+        if self._line or self._turn.locked():
             self._run_in_company(call)
         else:
             with self._turn:
                 self._perform_alone(call)
             self._wake_next()
-        return self._slow.run(call.anew()) if self._slow and call.would_wait else self._outcome(call)
+        return self._slow.run(call.anew()) if self._slow and call.would_wait else outcome(call, self.abandoned)
 
     async def run_async(self, call: Call[T]) -> T:
         """The same for a coroutine: the calls of one turn of the loop go together."""
@@ -72,17 +68,12 @@ class Fusion:
             gathered = self._gathering[loop] = []
             loop.call_soon(self._hand_over, loop)  # at the end of this turn, when all who come in it are there
         gathered.append(Pending(call, time.monotonic() + self._timeout, future))
-        try:
-            await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled():  # answered just before
-                self.abandoned(call)
-            raise
-        return await self._slow.run_async(call.anew()) if self._slow and call.would_wait else self._outcome(call)
+        await answer(call, future, self.abandoned)
+        return await self._slow.run_async(call.anew()) if self._slow and call.would_wait else outcome(call, self.abandoned)
 
     def burden(self) -> int:
         """How many are before one that comes now."""
-        return len(self._waiting) + self._turn.locked() + sum(map(len, self._gathering.values()))
+        return len(self._line) + self._turn.locked() + sum(map(len, self._gathering.values()))
 
     def if_idle(self, function: Callable[[], T]) -> T | None:
         """Runs a function in the writer's place if nobody is there now; None if somebody is. Not for threads that are interrupted."""
@@ -108,7 +99,7 @@ class Fusion:
         if self._is_closed or self.is_forked:
             self._is_closed = True
             return
-        with self._mutex:
+        with self._line.mutex:
             self._is_closed = True
         with self._turn:
             while self._perform_batch():
@@ -129,43 +120,37 @@ class Fusion:
         """In the child: the locks may be held by threads that do not exist here."""
         self.is_forked = True
         self._make_locks()
-        self._waiting.clear()
+        self._line.clear()
         self._gathering.clear()
         self.forked()
 
     def _make_locks(self) -> None:
-        self._mutex = threading.Lock()
         self._turn = threading.Lock()
         self._worker_turn = threading.Semaphore(0)
-
-    def _check_room(self) -> None:
-        self.check_open()  # again: it may have been closed since
-        if self._waiting_bytes > MAX_WAITING_BYTES:
-            raise StoreBusy(f"more than {MAX_WAITING_BYTES >> 20} MB of messages wait for the disk already: slow down and try again")
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """What one turn of a loop has gathered goes to the worker."""
         gathered = self._gathering.pop(loop)
-        with self._mutex:
+        with self._line.mutex:
             try:
-                self._check_room()
+                self._join(gathered)
             except RowqError as error:
                 for pending in gathered:
                     pending.call.error = error
             else:
-                self._waiting.extend(gathered)
-                self._waiting_bytes += sum([pending.call.size for pending in gathered])
                 self._start_worker()
                 gathered = []
-        self._resolve(gathered)
+        resolve(gathered, self.abandoned)
         self._worker_turn.release()
+
+    def _join(self, pending: Sequence[Pending]) -> None:
+        self.check_open()  # again: it may have been closed since
+        self._line.join(pending)
 
     def _run_in_company(self, call: Call[Any]) -> None:
         pending = Pending(call, time.monotonic() + self._timeout, None)
-        with self._mutex:
-            self._check_room()
-            self._waiting.append(pending)
-            self._waiting_bytes += call.size
+        with self._line.mutex:
+            self._join([pending])
         try:
             while not pending.is_done:
                 if self._turn.locked():
@@ -197,7 +182,8 @@ class Fusion:
             raise
 
     def _perform_batch(self) -> bool:
-        batch = self._next_batch()
+        batch, late = self._line.next_batch()
+        self._answer(late)
         if not batch:
             return False
         try:
@@ -210,34 +196,11 @@ class Fusion:
             self._answer(batch)
         return True
 
-    def _next_batch(self) -> list[Pending]:
-        batch: list[Pending] = []
-        late: list[Pending] = []
-        rows = size = 0
-        now = time.monotonic()
-        with self._mutex:
-            while self._waiting:
-                pending = self._waiting[0]
-                call = pending.call
-                if batch and (rows + call.rows > MAX_ROWS or size + call.size > MAX_BYTES):
-                    break
-                self._waiting.popleft()
-                self._waiting_bytes -= call.size
-                if now > pending.deadline:
-                    call.error = late_error(self._last_error, self._timeout)
-                    late.append(pending)
-                elif not pending.is_gone and not (pending.future and pending.future.cancelled()):
-                    rows += call.rows
-                    size += call.size
-                    batch.append(pending)
-        self._answer(late)
-        return batch
-
     def _answer(self, batch: Sequence[Pending]) -> None:
         loops: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
         for pending in batch:
             pending.is_done = True
-            self._last_error = pending.call.error
+            self._line.remember(pending.call.error)
             if pending.future is not None:
                 loops.setdefault(pending.future.get_loop(), []).append(pending)
             elif pending.is_gone:
@@ -246,24 +209,17 @@ class Fusion:
                 pending.gate.release()
         for loop, done in loops.items():
             try:
-                loop.call_soon_threadsafe(self._resolve, done)
+                loop.call_soon_threadsafe(resolve, done, self.abandoned)
             except RuntimeError:  # the loop was closed under its callers
                 for pending in done:
                     self.abandoned(pending.call)
 
-    def _resolve(self, done: list[Pending]) -> None:
-        for pending in done:
-            if pending.future is None or pending.future.cancelled():
-                self.abandoned(pending.call)
-            else:
-                pending.future.set_result(None)
-
     def _wake_next(self) -> None:
         """The first thread that waits takes the turn; for loops that wait the worker has been called already."""
-        if not self._waiting:
+        if not self._line:
             return
-        with self._mutex:
-            heir = next((pending for pending in self._waiting if pending.future is None and not pending.is_gone), None)
+        with self._line.mutex:
+            heir = self._line.first_thread()
             if heir is not None and heir.gate.locked():
                 heir.gate.release()
 
@@ -291,10 +247,3 @@ class Fusion:
                 if isinstance(error, SystemExit):
                     raise
                 threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, self._worker)))
-
-    def _outcome(self, call: Call[T]) -> T:
-        if call.error is not None:
-            raise call.error
-        if call.good_until is not None and running() > call.good_until:
-            self.abandoned(call.withdrawn())
-        return call.result  # type: ignore[return-value]  # performed without an error: it has a result

@@ -14,10 +14,12 @@ from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
 from rowq.model.message import Event, KvEntry, Message, State, Stats
 from rowq.model.queue import Policy, Settings, check_name, resolve, split_name
+from rowq.model.stream import Stream
 from rowq.model.text import check_text
 from rowq.store.access import read_keys
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.finding import is_named, not_found, seq_of
+from rowq.store.ledger import list_streams
 from rowq.store.policies import read_settings
 from rowq.store.rows import read_cursor, to_event, to_kv_entry, to_message
 from rowq.store.times import FOR_EVER
@@ -143,6 +145,10 @@ class Insights:
         """Each with the digest of its secret."""
         with self._dialect.reading() as session:
             return read_keys(session)
+
+    def streams(self) -> list[Stream]:
+        with self._dialect.reading() as session:
+            return list_streams(session)
 
     def _is_paused(self, row: Row | None) -> bool:
         settings = read_settings(row[1]) if row else Settings()

@@ -19,7 +19,7 @@ from rowq.clock import Clock
 from rowq.errors import BrokerClosed, RowqError
 from rowq.model.queue import Policy, Settings, resolve
 from rowq.steps import Driver, Read, Steps
-from rowq.store import requests, sweeping
+from rowq.store import requests, staging, sweeping
 from rowq.store.calls import Act
 from rowq.store.dialect import Dialect, Session
 from rowq.store.policies import read_settings
@@ -92,6 +92,8 @@ class Upkeep:
             retired += gone
         if (yield Read(self._is_a_request_old)):
             yield from _in_pieces(lambda work: requests.retire(work, PIECE))
+        if (yield Read(self._is_a_stage_old)):
+            yield from _in_pieces(lambda work: staging.retire(work, PIECE))
         return retired
 
     def start(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
@@ -171,6 +173,10 @@ class Upkeep:
     def _is_a_request_old(self) -> bool:
         with self._dialect.reading() as session:
             return bool(session.rows("list_old_requests", cutoff=self._clock.now() - requests.KEPT_MS, limit=1))
+
+    def _is_a_stage_old(self) -> bool:
+        with self._dialect.reading() as session:
+            return bool(session.rows("list_old_staged", cutoff=self._clock.now() - staging.KEPT_MS, limit=1))
 
     def _shortest_audit_retention(self) -> int:
         """0 when nothing can be old enough."""

@@ -26,6 +26,7 @@ from rowq.arguments import (
     to_send,
 )
 from rowq.clock import Clock
+from rowq.errors import InvalidArgument
 from rowq.insights import Insights, to_state
 from rowq.model.access import SECRET_PREFIX, check_key_name, digest_of, to_key
 from rowq.model.draft import prepare, to_kv_key
@@ -33,8 +34,9 @@ from rowq.model.duration import optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Verdict
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions, State, Where
 from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
+from rowq.model.stream import check_batch, check_stream_name
 from rowq.steps import Ask, Enter, Read, Sleep, Steps, Wait
-from rowq.store import access, operating
+from rowq.store import access, operating, revoking
 from rowq.store.calls import Act, Receive, Send, Settle
 from rowq.store.dialect import Row
 from rowq.store.finding import check_id
@@ -42,6 +44,8 @@ from rowq.store.rows import to_deliveries
 from rowq.waiting import WaitingRoom
 
 MAX_WAIT_MS = 3_600_000
+MAX_IDS = 1_000
+"""In quarantine at once."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,6 +152,7 @@ class Verbs:
     def delete_queue(self, queue: str) -> Steps[None]:
         name = check_own_name(queue)
         yield Read(lambda: self._insights.settings(name))
+        yield Act(lambda work: revoking.refuse_streamed(work, name), durable=False)
         is_gone = False
         while not is_gone:
             yield from self.purge(name, list(State))
@@ -194,12 +199,30 @@ class Verbs:
         check_key_name(name)
         yield Act(lambda work: access.revoke(work, name))
 
+    def revoke_stream(self, stream: str) -> Steps[int]:
+        name = check_stream_name(stream)
+        count: int = yield Act(lambda work: revoking.revoke(work, name))
+        return count
+
+    def quarantine(self, stream: str, batch: int, ids: Iterable[str], reason: str | None) -> Steps[int]:
+        name, number, chosen = check_quarantine(stream, batch, ids)
+        why = note(reason, "reason")
+        count: int = yield Act(lambda work: revoking.quarantine(work, name, number, chosen, why))
+        return count
+
     def _wait(self, call: Callable[[], Receive], patience: float) -> Steps[list[Delivery]]:
         """Looks once more after entering the waiting room, so that no wake-up falls between looking and waiting."""
         if rows := (yield call()):
             return to_deliveries(rows)
         last = yield from self.wait_for(call, patience)
         return to_deliveries(last.result or [])
+
+
+def check_quarantine(stream: str, batch: int, ids: Iterable[str]) -> tuple[str, int, list[str]]:
+    chosen = list(dict.fromkeys(check_id(id) for id in listed(ids, "ids")))
+    if len(chosen) > MAX_IDS:
+        raise InvalidArgument(f"at most {MAX_IDS} messages are quarantined at a time, not {len(chosen)}")
+    return check_stream_name(stream), check_batch(batch), chosen
 
 
 def _nothing() -> Steps[list[Any]]:

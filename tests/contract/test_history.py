@@ -105,3 +105,11 @@ def test_an_acked_dead_letter_is_kept_like_any_other(broker: Broker, clock: Manu
     broker.reject(take(broker))
     broker.ack(take(broker, "q.dlq"))
     assert (broker.get(id).state, broker.get(id).outcome) == (State.FINISHED, "acked")
+
+
+def test_messages_that_are_acked_together_are_finished_in_the_order_in_which_they_are_named(broker: Broker) -> None:
+    broker.configure("q", keep="body")
+    broker.send_many("q", [1, 2, 3])
+    first, second, third = broker.receive("q", max=3)
+    broker.ack_many([second, third, first])
+    assert [message.payload for message in broker.browse("q", state="finished")] == [2, 3, 1]

@@ -86,7 +86,11 @@ def proxy(kind: str, server: OwnServer) -> Iterator[CommitProxy]:
 @pytest.fixture
 def proxied_url(proxy: CommitProxy, url: str) -> str:
     """The same database, by way of the proxy."""
+    return f"{by_way_of(proxy.port, url)}&timeout=5"
+
+
+def by_way_of(port: int, url: str) -> str:
+    """The same database through a port that listens in between, and so in the clear."""
     parts = urlsplit(url)
-    options = "sslmode=disable&gssencmode=disable&timeout=5" if parts.scheme == "postgresql" else "ssl_disabled=true&timeout=5"
-    there = parts.netloc.replace(f":{parts.port}", f":{proxy.port}")
-    return urlunsplit((parts.scheme, there, parts.path, options, ""))
+    options = "sslmode=disable&gssencmode=disable" if parts.scheme == "postgresql" else "ssl_disabled=true"
+    return urlunsplit((parts.scheme, parts.netloc.replace(f":{parts.port}", f":{port}"), parts.path, options, ""))

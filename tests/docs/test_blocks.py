@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from rowq.server.routes import ROUTES
+from tests.docs.alone import run_alone, starts_spark
 from tests.docs.likeness import is_like
 from tests.docs.page import ROOT, Page, pages
 from tests.docs.running import CONSOLE, KNOWN, OUTPUT, PYTHON, SHELL, Run, install_command
@@ -36,8 +37,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", RUNNABLE, ids=by_path)
 def test_a_page_runs_from_top_to_bottom(page: Page, folder: Path) -> None:
+    if starts_spark(page):
+        run_alone(page, folder)
+        return
     for result in Run(page).results():
         assert is_like(result.printed, result.shown), f"{result.where} printed\n{result.printed}\nand the page shows\n{result.shown}"
     left = [thread.name for thread in threading.enumerate() if thread.name.startswith("rowq-")]

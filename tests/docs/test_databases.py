@@ -15,6 +15,7 @@ import rowq
 from rowq.store.addresses import _LIBPQ
 from rowq.store.mariadb import Mariadb
 from rowq.store.redis_connection import _PARAMETERS as REDIS_PARAMETERS
+from rowq.tabular import open_tabular
 from tests.docs.page import page
 from tests.support.servers import fresh, shared_mariadb, shared_postgresql
 from tests.support.servers.mariadb import connected
@@ -112,3 +113,5 @@ def live(url: str) -> None:
         assert broker.audit("mine")
         broker.purge("jobs")
         broker.delete_queue("jobs")
+    with open_tabular(url) as tabular:
+        assert tabular.settled("audit") == tabular.last_line("audit")

@@ -36,7 +36,19 @@ def commands(group: Any, before: str = "") -> dict[str, Any]:
 COMMANDS = commands(typer.main.get_command(app))
 ERROR_CLASSES = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, errors.RowqError)}
 VERBS = {name: verb for name, verb in vars(rowq.Broker).items() if callable(verb) and not name.startswith("_")}
-STRUCTS = (rowq.ApiKey, rowq.Delivery, rowq.Draft, rowq.Event, rowq.Finding, rowq.KvEntry, rowq.Message, rowq.Stats, rowq.Swept, rowq.Where)
+STRUCTS = (
+    rowq.ApiKey,
+    rowq.Delivery,
+    rowq.Draft,
+    rowq.Event,
+    rowq.Finding,
+    rowq.KvEntry,
+    rowq.Message,
+    rowq.Stats,
+    rowq.Stream,
+    rowq.Swept,
+    rowq.Where,
+)
 
 
 def plain(cell: str) -> str:

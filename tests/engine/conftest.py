@@ -38,7 +38,7 @@ def gather(desk: Desk, fusion: Fusion) -> Gather:
         others = []
         for number, job in enumerate(jobs, 1):
             others.append(Background(lambda job=job: fusion.run(job)))  # type: ignore[misc]
-            eventually(lambda number=number: len(fusion._waiting) == number)  # type: ignore[misc]
+            eventually(lambda number=number: len(fusion._line) == number)  # type: ignore[misc]
         return [first, *others]
 
     return line_up

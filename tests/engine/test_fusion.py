@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from rowq import BrokerClosed, QueueFull, StoreBusy
-from rowq.fusion import MAX_BYTES, MAX_ROWS, MAX_WAITING_BYTES, Fusion
+from rowq.fusion import Fusion
+from rowq.pending import MAX_BYTES, MAX_ROWS, MAX_WAITING_BYTES
 from tests.engine.conftest import Gather
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background

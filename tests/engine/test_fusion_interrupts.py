@@ -110,7 +110,7 @@ def test_a_thread_interrupted_while_it_leads_hands_the_lead_on(desk: Desk, fusio
     def line_up() -> None:
         desk.wait_for("mine")
         others.append(Background(lambda: fusion.run(Job("a"))))
-        eventually(lambda: len(fusion._waiting) == 1)
+        eventually(lambda: len(fusion._line) == 1)
         interrupt_main_thread.start()
 
     lining_up = Background(line_up)

@@ -88,7 +88,7 @@ def between_locks(url: str) -> None:
     with rowq.connect(url, upkeep=False) as broker:
         children = []
         for line in lines_of(broker._engine):
-            with line._mutex:
+            with line._line.mutex:
                 children.append(fork(lambda: use(broker, "no receipt")))
         with broker._engine._room._changed:
             children.append(fork(lambda: use(broker, "no receipt")))

@@ -13,5 +13,11 @@ def lines_of(engine: Engine) -> list[Fusion]:
     return engine._fusion._all if isinstance(engine._fusion, Lanes) else [engine._fusion]
 
 
-def receiving_lines(engine: Engine) -> list[Fusion]:
-    return engine._fusion._fast[Receive] if isinstance(engine._fusion, Lanes) else [engine._fusion]
+def are_receives_under_way(engine: Engine) -> bool:
+    """Those of an event loop: some were taken up, and none waits for its turn."""
+    fusion = engine._fusion
+    if isinstance(fusion, Lanes) and Receive in fusion._airways:
+        routes = fusion._airways[Receive]._routes.values()
+        return any(route._flight for route in routes) and not any(route._line for route in routes)
+    lines = fusion._fast[Receive] if isinstance(fusion, Lanes) else [fusion]
+    return any(line._worker for line in lines) and not any(line._line for line in lines)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import uvloop
 
+from rowq.ledger import Ledger
 from rowq.meter import Meter
 from rowq.model.access import ApiKey, KnownKey, Scope, digest_of
 from rowq.server.gate import Gate
@@ -134,6 +135,14 @@ def filled(server: Server) -> str:
     send(payload={"to": "ada@example.com"}, id="welcome-42", key="welcome", ttl_ms=3_600_000)
     assert ask(server, "POST", "/v1/api-keys", {"name": "worker", "scopes": ["receive"]}, secret=ADMIN).status == 201
     return receipt
+
+
+def streaming(server: Server) -> None:
+    """The stream of the examples: it holds one message, `order-42`."""
+    assert ask(server, "POST", "/v1/queues/orders/messages", {"payload": 42, "id": "order-42"}, secret=ADMIN).status == 201
+    ledger = Ledger(server.engine)
+    held = ledger.claim("orders-to-lake", ["orders"])
+    assert ledger.take("orders-to-lake", held.epoch, 0, 10) == 1
 
 
 class Stream:

@@ -20,7 +20,7 @@ from rowq.server import docs_page
 from rowq.server.openapi import describe
 from rowq.server.route import EVENTS, Route
 from rowq.server.routes import ROUTES
-from tests.server.support import ADMIN, Answer, Stream, ask, filled, key, serving
+from tests.server.support import ADMIN, Answer, Stream, ask, filled, key, serving, streaming
 from tests.support.server import Server
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -184,6 +184,7 @@ def test_an_example_works_as_it_stands(route: Route, server: Server) -> None:
     (line,) = PAGE.commands[route.operation]
     if route.operation != "send":
         filled(server)
+        streaming(server)
     answer = run(server, line)
     if isinstance(answer, Stream):
         assert (answer.response.status, answer.response.getheader("content-type")) == (200, f"{EVENTS}; charset=utf-8")

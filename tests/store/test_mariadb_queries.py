@@ -23,6 +23,8 @@ _BUILT_NAMES = re.compile(r'f"(\w+_)\{')
 _NUMBERS = {"limit", "most", "seconds"}
 
 MESSAGES = 200
+COMMANDS = ("LOCK TABLES", "UNLOCK TABLES", "SET ")
+"""What has no plan."""
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ def statements(session: MariadbSession, query: str, rows: list[Row], most_bytes:
 
 
 def test_every_query_is_understood(dialect: Mariadb) -> None:
-    names = dialect._queries.names()
+    names = [name for name in dialect._queries.names() if not dialect._queries[name].startswith(COMMANDS)]
     assert len(names) > 80
     with dialect.asking() as session:
         for name in names:

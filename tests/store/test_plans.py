@@ -18,15 +18,21 @@ MAY_SCAN = {
     "is_installed": "sqlite_master",
     "read_all_settings": "as many rows as there are queues",
     "read_api_keys": "as many rows as there are keys",
+    "list_streams": "as many rows as there are streams",
     "find_queues_with_work": "as many rows as there are queues, each looked up in an index",
     "find_newest": "from the end of the primary key, one row",
     "find_origins": "the few ids of one call, each once",
     "count_depth": "counts up to the limit and no further",
+    "measure_history": "counts the lines of a range, up to the limit and no further",
+    "measure_audit": "counts the lines of a range, up to the limit and no further",
+    "publish_messages": "the rows of one piece, numbered in the order of their key",
+    "survey_stage": "all of a stage, once, to learn of which queues it is",
 }
 """Queries that go through more than they give, and why that is well."""
 
 MAY_SCAN_BY_STATISTICS = {
     "count_states": "most of the table is of that queue",
+    "measure_lag": "most of the table is of that queue",
     "list_finished": "most of the table is of that queue",
 }
 

@@ -43,6 +43,15 @@ def url(kind: str) -> Iterator[str]:
     server.drop_database(f"rowq_schema_{os.getpid()}")
 
 
+@pytest.fixture
+def fresh_url(kind: str) -> Iterator[str]:
+    """Another one."""
+    server: Server = SERVERS[kind]()
+    server.create_database(f"rowq_fresh_{os.getpid()}")
+    yield server.url(f"rowq_fresh_{os.getpid()}")
+    server.drop_database(f"rowq_fresh_{os.getpid()}")
+
+
 def qualified(kind: str, table: str) -> str:
     return f"rowq.{table}" if kind == "postgresql" else table
 
@@ -52,6 +61,48 @@ def test_every_version_is_frozen(kind: str) -> None:
     scripts = sorted(FROZEN.glob(f"*.{kind}.sql"))
     assert [script.name for script in scripts] == [f"{version:04}.{kind}.sql" for version in range(FIRST, VERSION + 1)]
     assert bare(scripts[-1].read_text(encoding="utf-8")) == bare(read_sql(f"schema.{kind}.sql"))
+
+
+@pytest.mark.parametrize("version", range(FIRST, VERSION))
+def test_every_version_becomes_what_a_fresh_install_gives(
+    kind: str, url: str, fresh_url: str, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all that was in it: messages in their states, finished ones, the audit, and numbers that go on where they were."""
+    with monkeypatch.context() as patch:
+        script = (FROZEN / f"{version:04}.{kind}.sql").read_text(encoding="utf-8")
+        patch.setattr("rowq.store.migrations.VERSION", version)
+        patch.setattr("rowq.store.migrations.read_sql", lambda file: script)
+        with rowq.connect(url) as broker:
+            broker.configure("q", keep="body")
+            ids = broker.send_many("q", ["acked", "waiting", "later"])
+            broker.ack(*broker.receive("q"))
+    assert rowq.migrate(url) == (version, VERSION)
+    rowq.migrate(fresh_url)
+    assert tables_in(kind, url) == tables_in(kind, fresh_url)
+    with rowq.connect(url) as broker:
+        assert [broker.get(id).payload for id in ids] == ["acked", "waiting", "later"]
+        broker.ack_many(broker.receive("q", max=2))
+        assert [event.event for event in broker.audit(ids[1])] == ["enqueued", "delivered", "acked"]
+        assert (broker.stats("q").finished, broker.stats("q").ready) == (3, 0)
+
+
+def tables_in(kind: str, url: str) -> dict[str, list[tuple[object, ...]]]:
+    """Every table of ours: its columns with their types and defaults, and its indexes."""
+    here = "table_schema = 'rowq'" if kind == "postgresql" else "table_schema = DATABASE()"
+    columns = ask(
+        url,
+        "SELECT table_name, column_name, data_type, is_nullable, column_default, character_maximum_length, collation_name "
+        f"FROM information_schema.columns WHERE {here} AND table_name LIKE 'rowq%' ORDER BY table_name, column_name",
+    )
+    indexes = ask(
+        url,
+        "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'rowq' ORDER BY indexdef"
+        if kind == "postgresql"
+        else "SELECT table_name, index_name, seq_in_index, column_name, non_unique FROM information_schema.statistics "
+        "WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index",
+    )
+    assert columns and indexes
+    return {"columns": columns, "indexes": indexes}
 
 
 def test_of_many_who_start_together_one_makes_the_tables(kind: str, url: str) -> None:

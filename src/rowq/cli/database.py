@@ -7,6 +7,7 @@ from rowq.cli.command import Session
 from rowq.cli.document import fields
 from rowq.cli.failure import Failure
 from rowq.cli.text import counted
+from rowq.spark.java import examine
 
 
 def doctor(session: Session) -> None:
@@ -44,6 +45,6 @@ def _findings(session: Session) -> list[rowq.Finding]:
     """A database that cannot be opened is a finding too, not an error of the doctor."""
     try:
         with session.connect() as broker:
-            return broker.doctor()
+            return [*broker.doctor(), examine()]
     except (rowq.StoreError, rowq.ServerUnavailable) as error:
         return [rowq.Finding(check="open", ok=False, detail=str(error), advice=None)]

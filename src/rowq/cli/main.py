@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import api_keys, copying, database, dead_letters, messages, queues, receipts, serve, transfer
+from rowq.cli import api_keys, copying, database, dead_letters, messages, pipeline, queues, receipts, serve, streams, transfer
 from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Json, Shared, add_command
 from rowq.cli.failure import READER_GONE, USAGE, Failure, ReaderGone, UsageError, give_up_stdout, report, understand
 from rowq.cli.output import Output
@@ -24,6 +24,12 @@ CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
     "Server": (serve.serve,),
 }
 KEYS: dict[str, Callable[..., None]] = {"create": api_keys.create, "list": api_keys.list_keys, "revoke": api_keys.revoke}
+STREAMS: dict[str, Callable[..., None]] = {
+    "list": streams.list_streams,
+    "revoke": streams.revoke,
+    "quarantine": streams.quarantine,
+}
+PIPELINE: tuple[Callable[..., None], ...] = (pipeline.archive, pipeline.report, pipeline.replay, pipeline.compact, pipeline.vacuum)
 
 _EPILOG = """\
 [bold]Exit codes[/]
@@ -47,6 +53,14 @@ keys = typer.Typer()
 for name, command in KEYS.items():
     add_command(keys, None, command, name)
 app.add_typer(keys, name="keys", rich_help_panel="Server")
+ledger = typer.Typer()
+for name, command in STREAMS.items():
+    add_command(ledger, None, command, name)
+app.add_typer(ledger, name="streams", rich_help_panel="Queues")
+lake = typer.Typer()
+for command in PIPELINE:
+    add_command(lake, None, command)
+app.add_typer(lake, name="pipeline", rich_help_panel="In and out")
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -95,6 +109,18 @@ def _root(
 @keys.callback(invoke_without_command=True)
 def _keys(context: typer.Context) -> None:
     """Make, list and revoke keys to the server."""
+    _require_command(context)
+
+
+@ledger.callback(invoke_without_command=True)
+def _streams(context: typer.Context) -> None:
+    """List streams, revoke one, or quarantine messages of it."""
+    _require_command(context)
+
+
+@lake.callback(invoke_without_command=True)
+def _pipeline(context: typer.Context) -> None:
+    """Archive, report and replay, with Spark."""
     _require_command(context)
 
 

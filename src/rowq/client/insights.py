@@ -17,13 +17,14 @@ from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
 from rowq.model.message import Event, KvEntry, KvKey, Message, Stats
 from rowq.model.queue import Policy, Settings, check_name, split_name
+from rowq.model.stream import Stream
 from rowq.model.text import check_text
 from rowq.store.dialect import Finding
 from rowq.store.finding import check_id, not_found
 from rowq.upkeep import Swept
 from rowq.wire import Entries, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody, to_settings
 
-Stream = Callable[[Exchange[None]], Iterator[bytes]]
+Lines = Callable[[Exchange[None]], Iterator[bytes]]
 
 _POSSIBLE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _message = reader(MessageLook)
@@ -46,14 +47,19 @@ class _ApiKeys(msgspec.Struct):
     api_keys: list[ApiKey]
 
 
+class _Streams(msgspec.Struct):
+    streams: list[Stream]
+
+
 _findings = reader(_Findings)
+_streams = reader(_Streams)
 _api_keys = reader(_ApiKeys)
 
 
 class RemoteInsights:
     """In the shape of `rowq.insights.Insights`, but what it gives is a question; only `walk` asks it, line by line."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Lines) -> None:
         self._stream = stream
 
     def get(self, id: str) -> Exchange[Message]:
@@ -121,6 +127,9 @@ class RemoteInsights:
 
     def api_keys(self) -> Exchange[list[ApiKey]]:
         return look("/v1/api-keys", lambda answer: _api_keys(answer).api_keys)
+
+    def streams(self) -> Exchange[list[Stream]]:
+        return look("/v1/streams", lambda answer: _streams(answer).streams)
 
 
 class RemoteUpkeep:

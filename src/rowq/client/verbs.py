@@ -24,8 +24,9 @@ from rowq.model.duration import optional_ms, to_ms
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
+from rowq.model.stream import check_stream_name
 from rowq.steps import Sleep, Steps
-from rowq.verbs import MAX_WAIT_MS
+from rowq.verbs import MAX_WAIT_MS, check_quarantine
 from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, SettingsBody, of_backoff, to_settings
 
 P = ParamSpec("P")
@@ -139,6 +140,18 @@ class RemoteVerbs:
 
     def revoke_key(self, name: str) -> Exchange[None]:
         return Exchange(b"DELETE", f"/v1/api-keys/{check_key_name(name)}", b"", nothing, missing=gone)
+
+    def revoke_stream(self, stream: str) -> Exchange[int]:
+        """Asked once: a second time it would oust whoever has claimed the stream since."""
+        target = f"/v1/streams/{check_stream_name(stream)}/revocation"
+        return Exchange(b"POST", target, b"", lambda answer: _counted(answer).count, Kind.ONCE, is_slow=True)
+
+    def quarantine(self, stream: str, batch: int, ids: Iterable[str], reason: str | None) -> Exchange[int] | Steps[int]:
+        name, number, chosen = check_quarantine(stream, batch, ids)
+        if not chosen:
+            return _nothing(0)
+        body = _encode({"batch": number, "ids": chosen, "reason": note(reason, "reason")})
+        return Exchange(b"POST", f"/v1/streams/{name}/quarantine", body, lambda answer: _counted(answer).count, Kind.ONCE)
 
 
 def _nothing(answer: T) -> Steps[T]:

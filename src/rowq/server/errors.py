@@ -24,6 +24,7 @@ _STATUS: tuple[tuple[type[RowqError], HTTPStatus], ...] = (
     (errors.IdTaken, HTTPStatus.CONFLICT),
     (errors.RequestConflict, HTTPStatus.CONFLICT),
     (errors.LeaseLost, HTTPStatus.CONFLICT),
+    (errors.HeldByStream, HTTPStatus.CONFLICT),
     (errors.Unauthorized, HTTPStatus.UNAUTHORIZED),
     (errors.Forbidden, HTTPStatus.FORBIDDEN),
     (errors.OutcomeUnknown, HTTPStatus.INTERNAL_SERVER_ERROR),

@@ -8,7 +8,7 @@ _SENT_AT = 1_767_225_600_000
 _ID = "019b76da-a800-7000-8000-00000000002a"
 _RECEIPT = f"{_ID}.1f0c5a7be8d24396"
 
-PATHS = {"queue": "emails", "id": "welcome-42", "name": "worker"}
+PATHS = {"queue": "emails", "id": "welcome-42", "name": "worker", "stream": "orders-to-lake"}
 
 QUERIES: dict[str, dict[str, str]] = {
     "stream_deliveries": {"in_flight": "5"},
@@ -44,6 +44,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "extend": {"usual": {"receipts": [_RECEIPT], "lease_ms": 60_000}},
     "configure": {"usual": {"lease_ms": 60_000, "max_attempts": 3, "backoff_ms": [1000, 10_000], "max_depth": None}},
     "redrive": {"usual": {"reason": "rejected", "limit": 100}},
+    "quarantine": {"usual": {"batch": 1, "ids": ["order-42"], "reason": "cannot be parsed"}},
     "create_api_key": {"usual": {"name": "sender", "scopes": ["send"], "queues": ["emails", "orders.*"]}},
 }
 
@@ -85,6 +86,19 @@ DELIVERY = {
 _DONE = {"results": [{"receipt": _RECEIPT, "outcome": "done"}]}
 _KEY = {"key": ["customers", 42], "written_at": _SENT_AT, "id": _ID, "value": {"to": "ada@example.com"}}
 
+_STREAM = {
+    "name": "orders-to-lake",
+    "queues": ["orders"],
+    "epoch": 3,
+    "acked_batch": 6,
+    "next_batch": 8,
+    "floor": 0,
+    "batches": 1,
+    "messages": 1000,
+    "created_at": _SENT_AT,
+    "beat_at": _SENT_AT + 90_000,
+}
+
 ANSWERS: dict[str, Any] = {
     "send": {"id": "welcome-42"},
     "receive": {"deliveries": [DELIVERY]},
@@ -106,6 +120,9 @@ ANSWERS: dict[str, Any] = {
     },
     "purge_dead": {"count": 3},
     "redrive": {"count": 3},
+    "list_streams": {"streams": [_STREAM]},
+    "revoke_stream": {"count": 3},
+    "quarantine": {"count": 1},
     "list_keys": {"keys": [_KEY]},
     "create_api_key": {"name": "sender", "secret": "rowq_…"},
     "sweep": {"due": 0, "lease_expired": 0, "expired": 0, "retired": 0},

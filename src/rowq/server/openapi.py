@@ -21,6 +21,7 @@ _PATHS = {
     "queue": {"type": "string", "pattern": _NAME},
     "id": {"type": "string", "minLength": 1},
     "name": {"type": "string", "pattern": _NAME},
+    "stream": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,100}$"},
 }
 _REQUEST_KEY = "^[!-~](?:[ -~]{0,253}[!-~])?$"
 _SCOPES = {"send": "`send`", "receive": "`receive`", "look": "`receive`", "metrics": "`metrics`"}

@@ -8,7 +8,7 @@ import msgspec
 
 from rowq.model.message import Stats
 from rowq.server import events
-from rowq.server.api import api_keys, dead, documents, keys, messages, operations, queues
+from rowq.server.api import api_keys, dead, documents, keys, messages, operations, queues, streams
 from rowq.server.route import EVENTS, LINES, Handler, Route
 from rowq.upkeep import Swept
 from rowq.wire import (
@@ -98,7 +98,7 @@ _QUEUES = (
     _get(f"{_QUEUE}/stats", queues.get_stats, "How many messages of a queue are in which state", Stats),
     _get(f"{_QUEUE}/policy", queues.get_policy, "What holds for a queue: its settings over the defaults", SettingsBody),
     _change("PUT", _QUEUE, queues.configure, "Change settings; null goes back to the default", SettingsBody, body=SettingsBody),
-    _change("DELETE", _QUEUE, queues.delete_queue, "Remove a queue with its messages and settings"),
+    _change("DELETE", _QUEUE, queues.delete_queue, "Remove a queue with its messages and settings", refusals=(409,)),
     _change("POST", f"{_QUEUE}/pause", queues.pause, "Nobody receives until it is resumed"),
     _change("DELETE", f"{_QUEUE}/pause", queues.resume, "Resume"),
     _change(
@@ -123,7 +123,7 @@ _MESSAGES = (
         media=LINES,
     ),
     _get("/v1/messages/{id}", messages.get_message, "One message, wherever it is", MessageLook),
-    _change("DELETE", "/v1/messages/{id}", messages.delete_message, "Remove one message"),
+    _change("DELETE", "/v1/messages/{id}", messages.delete_message, "Remove one message", refusals=(409,)),
     _get("/v1/messages/{id}/audit", messages.audit, "What happened to a message", Events),
 )
 
@@ -131,6 +131,29 @@ _DEAD = (
     _get(f"{_QUEUE}/dead", messages.browse_dead, "A page of dead letters", Messages, query=messages.DeadQuery),
     _change("DELETE", f"{_QUEUE}/dead", dead.purge_dead, "Remove all dead letters", Count),
     _change("POST", f"{_QUEUE}/dead/redrive", dead.redrive, "Dead letters back into their queue", Count, body=RedriveBody, lasts=True),
+)
+
+_LEDGER = (
+    _get("/v1/streams", streams.list_streams, "Who takes messages in numbered batches", streams.Streams, right="admin", of_the_whole=True),
+    _change(
+        "POST",
+        "/v1/streams/{stream}/revocation",
+        streams.revoke_stream,
+        "All that a stream holds goes back to its queues",
+        Count,
+        of_the_whole=True,
+        note="Its query cannot go on with the checkpoint that it has: it starts with a fresh one.",
+    ),
+    _change(
+        "POST",
+        "/v1/streams/{stream}/quarantine",
+        streams.quarantine,
+        "Messages of a batch become dead letters",
+        Count,
+        body=streams.QuarantineBody,
+        of_the_whole=True,
+        note="The batch goes on without them.",
+    ),
 )
 
 _STREAMS = (
@@ -221,6 +244,7 @@ ROUTES: tuple[Route, ...] = (
     *_tagged("Queues", _QUEUES),
     *_tagged("Messages", _MESSAGES),
     *_tagged("Dead letters", _DEAD),
+    *_tagged("Streams", _LEDGER),
     *_tagged("Undelivered keys", (*_KEYS, _STREAMS[1])),
     *_tagged("Access", _ACCESS),
     *_tagged("Operations", _OPERATIONS),

@@ -5,17 +5,21 @@ Ask a dialect what it can, never who it is. SQLite is the first (sqlite.py); ser
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from rowq.clock import Clock, SystemClock
+from rowq.store.arrow import ArrowDriver
 from rowq.store.herald import Herald, Place
+from rowq.store.horizon import Horizon, OneWriterHorizon
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -108,6 +112,10 @@ class Session(ABC):
         """The same, and tells of each that went: (seq, token, queue, leased_at)."""
         raise NotImplementedError
 
+    def slowly(self, function: Callable[[], T]) -> T:
+        """Does what takes a while and is none of the database's."""
+        return function()
+
     def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
         """Leases that differ in nothing but seq and token."""
         columns = ("seq", "token", *values, "expires_at", "error")
@@ -133,6 +141,9 @@ class Dialect(ABC):
     tidy_every: ClassVar[int]
     """Seconds between two times that `tidy` is called."""
 
+    can_fly: ClassVar[bool] = False
+    """Whether it can be waited for inside an event loop (see flight.py)."""
+
     timeout: float
     """How many seconds a call waits for a busy database."""
 
@@ -144,6 +155,10 @@ class Dialect(ABC):
     def striking(self) -> AbstractContextManager[Session] | None:
         """A session in which every statement is a transaction of its own, where that is as durable as any; None where it is not."""
         return None
+
+    def pause(self, seconds: float) -> None:
+        """Before a second try."""
+        time.sleep(seconds)
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Session]:
@@ -177,6 +192,14 @@ class Dialect(ABC):
     def herald(self) -> Herald | None:
         """The database's own way of telling other processes, where it has one."""
         return None
+
+    def arrow(self) -> ArrowDriver | None:
+        """The database's own way of giving and taking whole tables as Arrow, where it has one and its driver is installed."""
+        return None
+
+    def horizon(self) -> Horizon:
+        """How far the logs are settled."""
+        return OneWriterHorizon(self.reading)
 
     @abstractmethod
     def tidy(self, *, thoroughly: bool) -> None:

@@ -14,6 +14,9 @@ from rowq.store.locking import lock_groups
 from rowq.store.places import put_ready, put_scheduled, take_out
 from rowq.store.work import Work
 
+_PIECE = 1_000
+"""Longer lists MariaDB does not look up one by one."""
+
 
 def join(work: Work, queue: str, group: str, seq: int) -> bool:
     """True when a message that comes back becomes the head of its group, False when it must stay behind one.
@@ -46,9 +49,11 @@ def call_up(work: Work) -> None:
     for queue, group in sorted(work.leaving):
         by_queue[queue].append(group)
     for queue, groups in by_queue.items():
-        left = {group for group, head in lock_groups(work.session, queue, groups).items() if head in work.leaving[queue, group]}
-        while left:
-            left -= _follow(work, queue, left)
+        for start in range(0, len(groups), _PIECE):
+            heads = lock_groups(work.session, queue, groups[start : start + _PIECE])
+            left = {group for group, head in heads.items() if head in work.leaving[queue, group]}
+            while left:
+                left -= _follow(work, queue, left)
     work.leaving.clear()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -54,7 +53,7 @@ class Lane:
                     call.anew()  # what it was told in a transaction that failed does not hold
                 tries += 1
                 if isinstance(error, TryAgain) and not isinstance(error, WouldWait) and tries < _MOST_TRIES:
-                    time.sleep(random.random() * 0.002 * 2**tries)
+                    self._store.dialect.pause(random.random() * 0.002 * 2**tries)
                     continue
                 self._fail(calls, error)
                 return

@@ -15,6 +15,7 @@ from rowq.store.mariadb_answer import Raw
 from rowq.store.mariadb_connection import IMPATIENT, Connection, MariadbConnections, checked
 from rowq.store.mariadb_error import NEVER_SENT, code_of, is_elsewhere, is_lost, translate
 from rowq.store.mariadb_examination import examine, refused_release
+from rowq.store.mariadb_horizon import MariadbHorizon
 from rowq.store.mariadb_session import JoinedSession, MariadbSession
 from rowq.store.mariadb_statement import MariadbQueries
 from rowq.store.retrying import TryAgain
@@ -108,6 +109,9 @@ class Mariadb(ServerDialect[Connection]):
                 yield session
             finally:
                 session.rows("unlock_migrations")
+
+    def horizon(self) -> MariadbHorizon:
+        return MariadbHorizon(self.asking, self.timeout)
 
     def tidy(self, *, thoroughly: bool) -> None:  # noqa: ARG002  # InnoDB clears up by itself
         self.keep_time()

@@ -18,8 +18,8 @@ _OF_ONE_TABLE = re.compile(r"FOR UPDATE OF [a-z]\b")
 _UPSERT = re.compile(r"ON CONFLICT \([a-z_, ]+\) DO UPDATE\s+SET ")
 _UPSERT_NOTHING = re.compile(r"ON CONFLICT \(([a-z_]+)\) DO NOTHING")
 _EXCLUDED = re.compile(r"\bexcluded\.([a-z_]+)")
-_FROM_KEYS = re.compile(r"(\sFROM rowq_(?!history\b)[a-z_]+(?: [a-z])?)(?=\n[^;]*\bIN \(:)")
-"""Lists are of primary keys, but for those that the history is asked for."""
+_FROM_KEYS = re.compile(r"(\sFROM rowq_(?!(?:history|streamed)\b)[a-z_]+(?: [a-z])?)(?=\n[^;]*\bIN \(:)")
+"""Lists are of primary keys, but for those that the history and the ledger are asked for."""
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)(?:\[\])?")
 _DELETE = re.compile(r"(DELETE FROM rowq_(?!dead\b)[a-z_]+\s+WHERE )(?:(?:\s+AND )?[a-z_]+ = :[a-z_]+)+")

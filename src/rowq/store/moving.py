@@ -16,21 +16,21 @@ from rowq.store.places import put_ready, put_scheduled, take_out
 from rowq.store.work import Work
 
 
-def move(work: Work, held: Held, change: Change) -> None:
-    """Out of the state it is in, into the one that the change says."""
+def move(work: Work, held: Held, change: Change, *, is_behind: bool = False) -> None:
+    """Out of the state it is in, into the one that the change says. `is_behind`: another one leads its group."""
     take_out(work, held)
     if held.marks & HAS_KV_KEYS and lifecycle.is_undelivered(held.standing, change):
         _write_kv(work, held)
     match change:
         case Waiting():
-            put_waiting(work, held, change)
+            put_waiting(work, held, change, is_behind=is_behind)
         case Dead():
             _put_dead(work, held, change)
         case Finished():
             finish(work, held, change)
 
 
-def put_waiting(work: Work, held: Held, waiting: Waiting) -> None:
+def put_waiting(work: Work, held: Held, waiting: Waiting, *, is_behind: bool = False) -> None:
     """Back into the queue: ready or scheduled, or blocked when a dead letter returns to a group that has a head."""
     if held.marks & KEYED and not _regains_key(work, held):
         finish(work, held, Finished("superseded", work.policy(held.queue).keep))
@@ -41,7 +41,9 @@ def put_waiting(work: Work, held: Held, waiting: Waiting) -> None:
     if work.tally is not None:
         work.tally.returned[held.seq] = waiting.due
     tail = (waiting.attempts, waiting.expires_at, waiting.error)
-    if held.marks & GROUPED and held.state is State.DEAD and not groups.join(work, held.queue, held.group_key or "", held.seq):
+    if held.marks & GROUPED and held.state is State.DEAD:
+        is_behind = not groups.join(work, held.queue, held.group_key or "", held.seq)
+    if is_behind:
         work.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, waiting.due, *tail))
     elif waiting.due > work.now:
         put_scheduled(work, held.queue, waiting.due, held.seq, *tail)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rowq.errors import MessageNotFound, QueueNotFound
+from rowq.errors import HeldByStream, MessageNotFound, QueueNotFound
 from rowq.model import lifecycle
 from rowq.model.lifecycle import Finished
 from rowq.model.message import State, Where
@@ -16,6 +16,7 @@ from rowq.store.finding import is_named, not_found, seq_of
 from rowq.store.held import Held, hold, hold_anywhere
 from rowq.store.moving import finish, move
 from rowq.store.places import take_out
+from rowq.store.revoking import refuse_streamed, streamed
 from rowq.store.sweeping import forget_finished
 from rowq.store.work import Work
 
@@ -38,6 +39,7 @@ def configure(work: Work, queue: str, changes: dict[str, object]) -> Settings:
 def delete_queue(work: Work, queue: str) -> bool:
     """The settings, once its messages have been purged in pieces; False if somebody has sent more since."""
     if any(work.session.rows("count_states", queue=queue)[0][:-1]):
+        refuse_streamed(work, queue)
         return False
     if not work.session.run("delete_queue", name=queue):
         raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
@@ -54,7 +56,7 @@ def delete_queue(work: Work, queue: str) -> bool:
 
 
 def purge(work: Work, queue: str, state: State, seqs: list[int]) -> int:
-    """Removes those of the messages that are still in the state."""
+    """Removes those of the messages that are still in the state. What a stream holds is left to it."""
     if state is State.FINISHED:
         still = [row[0] for row in work.session.rows("find_finished", seqs=seqs)]
         forget_finished(work, queue, still)
@@ -63,6 +65,9 @@ def purge(work: Work, queue: str, state: State, seqs: list[int]) -> int:
         work.flush()
         return len(still)
     held = hold(work.session, seqs, state)
+    if state is State.LEASED:
+        kept = streamed(work.session, seqs)
+        held = [one for one in held if one.seq not in kept]
     for one in held:
         _remove(work, one, "purged")
     work.flush()
@@ -81,6 +86,10 @@ def delete(work: Work, id: str) -> None:
     seq = seq_of(work.session, id)
     held = [one for one in hold_anywhere(work.session, [seq]) if is_named(id, one.own_id, one.seq, one.sent_at)]
     if held:
+        if held[0].state is State.LEASED and (holder := streamed(work.session, [seq]).get(seq)):
+            raise HeldByStream(
+                f"the message {id!r} is in batch {holder[1]} of the stream {holder[0]!r}: quarantine it, or revoke the stream first"
+            )
         _remove(work, held[0], "deleted")
     else:
         row = work.session.row("find_finished_message", seq=seq)

@@ -78,7 +78,7 @@ class Policies:
 
     def _read(self, session: Session, queue: str) -> bytes | None:
         """What is stored; none is known of a queue without a row of its own, which somebody may just have made."""
-        cached = self._cache.get(self._version, queue)
+        cached = session.slowly(lambda: self._cache.get(self._version, queue)) if self._cache.is_afar else MISSING
         if cached is not MISSING:
             return cached
         row = session.row("read_settings", queues=[queue])

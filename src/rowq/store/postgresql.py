@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import Any, Literal
@@ -12,13 +11,16 @@ from typing import Any, Literal
 import psycopg
 from psycopg import pq
 
+from rowq import flight
 from rowq.clock import running
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreUnavailable
+from rowq.store.arrow import ArrowDriver
 from rowq.store.dialect import Finding, Session
 from rowq.store.postgresql_connection import Connection, PostgresqlConnections
 from rowq.store.postgresql_error import is_lost, translate
 from rowq.store.postgresql_examination import examine
 from rowq.store.postgresql_herald import PostgresqlHerald
+from rowq.store.postgresql_horizon import PostgresqlHorizon
 from rowq.store.postgresql_line import Cursor
 from rowq.store.postgresql_session import PostgresqlQueries, PostgresqlSession
 from rowq.store.postgresql_vacuum import Vacuum
@@ -34,6 +36,7 @@ _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 class Postgresql(ServerDialect[Connection]):
     name = "postgresql"
     tidy_every = 2
+    can_fly = True
 
     def __init__(self, parameters: dict[str, Any], where: str, *, schema: str, durability: Durability, timeout: float) -> None:
         """`parameters` are libpq's; `where` names the database in messages, without a password."""
@@ -43,6 +46,7 @@ class Postgresql(ServerDialect[Connection]):
         self.where = where
         self.timeout = timeout
         self._durability = durability
+        self._parameters = parameters
         self._queries = PostgresqlQueries(schema)
         self._connections = PostgresqlConnections(parameters, where, self._queries, timeout)
         self._connections.check()
@@ -108,6 +112,9 @@ class Postgresql(ServerDialect[Connection]):
         if isinstance(error, psycopg.Error):
             raise self._failure(connection, error) from error
 
+    def pause(self, seconds: float) -> None:
+        flight.pause(seconds)
+
     @contextmanager
     def reading(self) -> Iterator[Session]:
         connection = self._begin_reading()
@@ -148,6 +155,16 @@ class Postgresql(ServerDialect[Connection]):
     def herald(self) -> PostgresqlHerald:
         return PostgresqlHerald(self._connections, self._queries, f"rowq_{self.identity()}")
 
+    def arrow(self) -> ArrowDriver | None:
+        try:
+            from rowq.store.postgresql_arrow import PostgresqlArrow
+        except ImportError:  # the rows will do, though more slowly
+            return None
+        return PostgresqlArrow(self._parameters, self.where, self._queries)
+
+    def horizon(self) -> PostgresqlHorizon:
+        return PostgresqlHorizon(self)
+
     def tidy(self, *, thoroughly: bool) -> None:  # noqa: ARG002  # autovacuum does the rest
         self._vacuum.run()
 
@@ -180,7 +197,7 @@ class Postgresql(ServerDialect[Connection]):
                 failure = self._failure(connection, error)
                 if not isinstance(failure, ConnectionLost) or running() > deadline:
                     raise failure from error
-            time.sleep(pause * (0.5 + random.random()))
+            self.pause(pause * (0.5 + random.random()))
             pause = min(max(0.05, pause * 2), 2.0)
 
     def _failure(self, connection: Connection, error: psycopg.Error) -> RowqError:
@@ -209,7 +226,7 @@ class Postgresql(ServerDialect[Connection]):
             with self.reading() as session:
                 fate, life_now = session.rows("read_fate", xid=str(xid))[0]
             if fate == "in progress":
-                time.sleep(0.02)
+                self.pause(0.02)
         return fate, (life_now,) == life
 
     def _check_joinable(self, connection: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from rowq import flight
 from rowq.errors import StoreReadOnly
 from rowq.store.connections import Connections, Refused
 from rowq.store.postgresql_error import is_worth_another_try, refusal
@@ -87,6 +88,9 @@ class PostgresqlConnections(Connections[Connection]):
         on a connection then, neither settings nor prepared statements."""
         self._parameters = parameters
         self._queries = queries
+
+    def open(self) -> Connection:
+        return flight.slowly(super().open)
 
     def check(self) -> None:
         """The first one: what is wrong with it is said at once, and not tried again."""

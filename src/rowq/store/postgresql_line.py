@@ -16,6 +16,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.rows import tuple_row
 
+from rowq import flight
 from rowq.store.dialect import Row
 from rowq.store.postgresql_types import adapt, wired
 
@@ -122,7 +123,7 @@ class Pipeline:
         self._flush()
         while self._pending:
             while wire.is_busy():
-                self._poll.poll(_PATIENCE_MS)
+                self._wait()
                 wire.consume_input()
             result = wire.get_result()
             if result is None:
@@ -146,10 +147,19 @@ class Pipeline:
 
     def _flush(self) -> None:
         while self._wire.flush():  # it takes no more at once: it may be waiting for us to read
-            self._poll.modify(self._wire.socket, select.POLLIN | select.POLLOUT)
-            self._poll.poll(_PATIENCE_MS)
-            self._poll.modify(self._wire.socket, select.POLLIN)
+            self._wait(to_write=True)
             self._wire.consume_input()
+
+    def _wait(self, *, to_write: bool = False) -> None:
+        here = flight.current()
+        if here is not None:
+            here.wait_for_socket(self._wire.socket, self._raw, to_write=to_write)
+            return
+        if to_write:
+            self._poll.modify(self._wire.socket, select.POLLIN | select.POLLOUT)
+        self._poll.poll(_PATIENCE_MS)
+        if to_write:
+            self._poll.modify(self._wire.socket, select.POLLIN)
 
     def _error(self, result: Any) -> psycopg.Error:
         if self._wire.status == pq.ConnStatus.BAD or not result.error_field(pq.DiagnosticField.SQLSTATE):

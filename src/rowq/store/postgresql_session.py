@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
+from rowq import flight
 from rowq.model.draft import HARMLESS, HAS_DEADLINE
 from rowq.store.dialect import Acks, Row, Session, Slots
 from rowq.store.herald import Place
 from rowq.store.postgresql_line import Line, Statement
 from rowq.store.postgresql_types import Numbers, column_of
 from rowq.store.queries import LIST_PARAMETER, PARAMETER, VALUES, Queries, read_sql
+
+T = TypeVar("T")
 
 _COLUMN = re.compile(r"^    (\w+) (BIGINT|TEXT|BYTEA|DOUBLE PRECISION)", re.MULTILINE)
 _IN_LIST = re.compile(r"IN \(:([a-z_]+)\[\]\)")
@@ -150,6 +153,9 @@ class PostgresqlSession(Session):
     def ack_each(self, acks: Acks) -> list[Row]:
         self.has_written = True
         return self.rows("ack_each_audited" if acks.audited else "ack_each", **_values(acks))
+
+    def slowly(self, function: Callable[[], T]) -> T:
+        return flight.slowly(function)
 
     def draw_seqs(self, count: int) -> int:
         """Another process may draw at the same moment: until they follow one another."""

@@ -19,6 +19,9 @@ _FRAGMENT = re.compile(r"\{(\w+)\}")
 _TOPICS = (
     *("migrations", "sending", "moving", "leasing", "settling", "holding", "settings", "upkeep", "insights", "access", "examining"),
     "copying",
+    "archiving",
+    *("tabular", "horizon", "publishing"),
+    "ledger",
 )
 
 _Blocks = dict[tuple[str, str], str]

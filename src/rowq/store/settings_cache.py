@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
 from enum import Enum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rowq.store.redis_connection import RedisAway, RedisConnection
 
@@ -42,6 +42,9 @@ MISSING: Final = Missing.MISSING
 class SettingsCache(ABC):
     """Never raises, and never keeps a caller waiting for longer than a moment."""
 
+    is_afar: ClassVar[bool] = True
+    """Whether asking takes that moment."""
+
     @abstractmethod
     def get(self, version: int, queue: str) -> bytes | Missing | None:
         """The settings as they are stored; None for a queue that has no row."""
@@ -59,6 +62,8 @@ class SettingsCache(ABC):
 
 class NoSettingsCache(SettingsCache):
     """Where there is no Redis, the database is asked."""
+
+    is_afar = False
 
     def get(self, version: int, queue: str) -> bytes | Missing | None:  # noqa: ARG002
         return MISSING

@@ -19,7 +19,8 @@ from rowq.store.work import Work
 _EVENTS: dict[type, str] = {Ack: "acked", Reject: "rejected", Reschedule: "rescheduled", Extend: "extended"}
 
 
-def settle(work: Work, calls: list[Settle]) -> None:
+def settle(work: Work, calls: list[Settle], *, calls_up: bool = True) -> None:
+    """`calls_up=False` where there are more pieces to come: whoever says so calls up the next of each group at the end."""
     done = ack_at_once(work, calls) if work.session.does_at_once else set()
     seqs = [receipt[0] for call in calls for receipt in call.receipts if receipt not in done and receipt not in call.done]
     leased = {row[0]: row for row in work.session.rows("lock_leased", seqs=seqs)} if seqs else {}
@@ -31,8 +32,9 @@ def settle(work: Work, calls: list[Settle]) -> None:
         else:
             _settle(work, call, leased, missing)
     work.flush()
-    groups.call_up(work)
-    work.flush()
+    if calls_up:
+        groups.call_up(work)
+        work.flush()
     if missing:
         _tell_stale_from_gone(work, calls, missing)
         for call in calls:
@@ -77,6 +79,7 @@ def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int], do
         return
     outcomes: list[Outcome] = []
     gone: list[int] = []
+    looked_at: list[int] = []
     audited: list[Row] = []
     tally = work.tally
     for receipt in call.receipts:
@@ -90,10 +93,10 @@ def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int], do
             outcomes.append(_refused(call, row, seq, missing))
             continue
         policy = work.policy(row[2])
+        del leased[seq]  # whoever comes second in this batch is too late
         if row[4] or row[3] & ~HARMLESS or policy.keep != "none":
-            _settle_one(work, call, row, leased)
+            looked_at.append(seq)
         else:
-            del leased[seq]
             gone.append(seq)
             if tally is not None:
                 tally.counts[row[2], "acked"] += 1
@@ -101,6 +104,9 @@ def _ack(work: Work, call: Settle, leased: dict[int, Row], missing: set[int], do
             if policy.audit:
                 audited.append(row)
         outcomes.append(Outcome.DONE)
+    held = {one.seq: one for one in hold_leased(work.session, looked_at)} if looked_at else {}
+    for seq in looked_at:  # in the order in which it was said, which is that of the history
+        conclude(work, held[seq], Ack())
     _audit_acks(work, audited)
     work.changes["delete_leased"].extend(gone)
     work.changes["delete_message"].extend(gone)
@@ -147,14 +153,14 @@ def _settle_one(work: Work, call: Settle, row: Row, leased: dict[int, Row]) -> N
     conclude(work, hold_leased(work.session, [seq])[0], verdict)
 
 
-def conclude(work: Work, held: Held, verdict: Verdict) -> None:
-    """Writes what the rules make of a verdict about a leased message."""
+def conclude(work: Work, held: Held, verdict: Verdict, *, is_behind: bool = False) -> None:
+    """Writes what the rules make of a verdict about a leased message. `is_behind`: another one leads its group."""
     policy = policy_of_lease(work, held)
     change = lifecycle.decide(held.standing, verdict, policy, work.now, work.random)
     work.audit_as(held.consumer or work.actor, held.queue, held.seq, _event(verdict), held.deliveries, getattr(verdict, "error", None))
     if work.tally is not None and isinstance(verdict, Ack):
         work.tally.acked.append((held.queue, held.leased_at or work.now))
-    move(work, held, change)
+    move(work, held, change, is_behind=is_behind)
 
 
 def _extend(work: Work, row: Row, extend: Extend) -> int:

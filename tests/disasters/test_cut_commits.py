@@ -13,13 +13,13 @@ from rowq.store import stroke
 from rowq.store.calls import Settle
 from rowq.store.policies import Policies
 from rowq.store.postgresql import Postgresql
-from tests.outages.address import altered
-from tests.outages.conftest import OurServer
-from tests.outages.way import LastingWay
+from tests.disasters.conftest import by_way_of
+from tests.disasters.way import LastingWay
 from tests.store.cutting import CuttableWay
 from tests.support.asking import ask
 from tests.support.life import drain, take
 from tests.support.patience import eventually
+from tests.support.servers import OwnServer
 from tests.support.tables import faults_of
 
 ACK = b"AS given (seq, token)"
@@ -31,15 +31,14 @@ before_or_after = pytest.mark.parametrize("arrives", [False, True], ids=["cut be
 
 
 @pytest.fixture
-def way(server: OurServer) -> Iterator[CuttableWay]:
+def way(server: OwnServer) -> Iterator[CuttableWay]:
     with LastingWay(server.port) as way:
         yield way
 
 
 @pytest.fixture
-def broker(url: str, kind: str, way: CuttableWay) -> Iterator[Broker]:
-    plainly = {"postgresql": "sslmode=disable&gssencmode=disable", "mariadb": "ssl_disabled=1"}[kind]
-    with rowq.connect(f"{altered(url, port=way.port)}?{plainly}", upkeep=False, timeout=10) as broker:
+def broker(url: str, way: CuttableWay) -> Iterator[Broker]:
+    with rowq.connect(by_way_of(way.port, url), upkeep=False, timeout=10) as broker:
         yield broker
 
 
@@ -117,7 +116,7 @@ def test_a_send_with_an_id_of_the_callers_own_is_no_duplicate_of_itself(broker: 
 
 @postgresql_only
 def test_after_a_crash_the_commit_of_another_does_not_pass_for_ours(
-    broker: Broker, server: OurServer, url: str, way: CuttableWay, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, server: OwnServer, url: str, way: CuttableWay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A number that a crash has kept from the disk is given to the next transaction, and that one is committed."""
     read_fate = Postgresql._read_fate

@@ -1,0 +1,190 @@
+"""The data pipeline: archive, report, replay, compact, vacuum."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+import rowq
+from rowq.cli.command import Session, actor
+from rowq.cli.moment import moment
+from rowq.cli.parameter import Queue, duration_option
+from rowq.cli.progress import bar
+from rowq.cli.spark import LOCAL, Master, spark_session
+from rowq.cli.text import counted, size
+
+Folder = Annotated[Path, typer.Argument(metavar="LAKE", help="The folder of the lake.", show_default=False)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what there is to do.")]
+Since = Annotated[int | None, typer.Option("--since", metavar="WHEN", parser=moment, help="From then on: 2h (ago), or 2026-01-31T09:30Z.")]
+Until = Annotated[int | None, typer.Option("--until", metavar="WHEN", parser=moment, help="Up to then: as for --since.")]
+
+
+def archive(
+    session: Session,
+    lake: Folder,
+    purge: Annotated[bool, typer.Option("--purge", help="Then delete from the database what is in the lake.")] = False,
+    purge_after: Annotated[float | None, duration_option("--purge-after", "The same, for what has been in the lake for so long.")] = None,
+    segment_lines: Annotated[int, typer.Option("--segment-lines", help="At most so many lines are written at once.")] = 500_000,
+    master: Master = LOCAL,
+    dry_run: DryRun = False,
+) -> None:
+    """Bring history and audit into a lake of Parquet files.
+
+    Every line arrives exactly once, whatever happens: an archive that was cut off goes on when it is run again.
+    Lines of transactions that are still open come with the next run.
+    """
+    _require_spark()
+    from rowq.pipeline.archiving import KINDS, Archiver
+
+    if segment_lines < 1:
+        raise rowq.InvalidArgument("--segment-lines must be 1 or more")
+    with Archiver(session.url, lake, actor=actor()) as archiver:
+        pending = {kind: archiver.pending(kind) for kind in KINDS}
+        archived: dict[str, int] = dict.fromkeys(KINDS, 0)
+        purged: dict[str, int] = dict.fromkeys(KINDS, 0)
+        if any(pending.values()) and not dry_run:
+            with spark_session(master) as spark:
+                for kind in KINDS:
+                    with bar(f"archive {kind}", pending[kind]) as advance:
+                        archived[kind] = archiver.archive(spark, kind, most=segment_lines, progress=advance).lines
+        wait = purge_after if purge_after is not None else 0.0 if purge else None
+        if wait is not None and not dry_run:
+            for kind in KINDS:
+                with bar(f"purge {kind}", None) as advance:
+                    purged[kind] = archiver.purge(kind, after_ms=round(wait * 1000), progress=advance)
+    if dry_run:
+        _answer(session, f"{counted(sum(pending.values()), 'line')} to archive; nothing was changed", pending=pending)
+        return
+    gone = f", {counted(sum(purged.values()), 'line')} deleted from the database" if wait is not None else ""
+    _answer(session, f"{counted(sum(archived.values()), 'line')} archived{gone}", archived=archived, purged=purged)
+
+
+def report(
+    session: Session,
+    page: Annotated[Path, typer.Argument(metavar="PAGE", help="The HTML file to write.", show_default=False)],
+    lake: Annotated[Path | None, typer.Option("--lake", help="Also what is in this lake.")] = None,
+    only_lake: Annotated[bool, typer.Option("--only-lake", help="Only what is in the lake.")] = False,
+    queue: Annotated[list[str] | None, typer.Option("--queue", help="Only this queue; may be repeated. Default: all.")] = None,
+    since: Since = None,
+    until: Until = None,
+    parquet: Annotated[Path | None, typer.Option("--parquet", help="Write the figures into this folder, too, as Parquet.")] = None,
+    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Queues",
+    master: Master = LOCAL,
+) -> None:
+    """Write a page with plots of what happened in the queues.
+
+    Throughput, waiting and processing times, retries, dead letters, kinds of failures, consumers and depth, from
+    the audit and the history: of the database, of a lake, or of both.
+    """
+    _require_spark()
+    from rowq.pipeline.overview import overview
+    from rowq.pipeline.page import render
+    from rowq.pipeline.report import Source, reports, write_reports
+
+    if only_lake and lake is None:
+        raise rowq.InvalidArgument("--only-lake needs a lake: add --lake LAKE")
+    _refuse_server(session, "a report reads a database")
+    source = Source(lake=lake, url=None if only_lake else session.url, queues=tuple(queue or ()), since_ms=since, until_ms=until)
+    with spark_session(master) as spark, bar("report", 1 + (parquet is not None)) as advance:
+        found = reports(spark, source, persist=True)
+        page.write_text(render(overview(found, title=title, now=rowq.SystemClock().now())), encoding="utf-8")
+        advance(1)
+        if parquet is not None:
+            write_reports(found, parquet)
+            advance(2)
+    _answer(session, f"written to {page}", page=str(page), parquet=None if parquet is None else str(parquet))
+
+
+def replay(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of this replay; running it again goes on.", show_default=False)],
+    queue: Queue,
+    lake: Annotated[Path | None, typer.Option("--lake", help="Archived messages of this lake, instead of dead letters.")] = None,
+    id: Annotated[list[str] | None, typer.Option("--id", help="Only this message; may be repeated.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Only dead letters with this reason.")] = None,
+    outcome: Annotated[str | None, typer.Option("--outcome", help="Only archived messages with this outcome.")] = None,
+    error: Annotated[str | None, typer.Option("--error", help="Only those in whose error this regular expression is found.")] = None,
+    since: Since = None,
+    until: Until = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="QUEUE", help="Send archived messages into this queue.")] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="At most so many a second.")] = None,
+    master: Master = LOCAL,
+    dry_run: DryRun = False,
+) -> None:
+    """Put dead letters back into their queue, or send archived messages again.
+
+    Each is replayed once: a replay that was cut off goes on when it is run again under the same name. Dead
+    letters keep their ids; archived messages are sent as new ones, with headers that tell where they come from.
+    """
+    _require_spark()
+    from rowq.pipeline.choice import Choice
+    from rowq.pipeline.replaying import replay_archived, replay_dead
+
+    choice = Choice(queue=queue, ids=tuple(id or ()), reason=reason, outcome=outcome, error=error, since_ms=since, until_ms=until)
+    if lake is None and to is not None:
+        raise rowq.InvalidArgument("dead letters go back into their own queue: --to is for archived messages, with --lake")
+    with bar(f"replay {queue}", None) as advance:
+        options: dict[str, Any] = {"rate": rate, "dry_run": dry_run, "actor": actor(), "progress": advance}
+        if lake is None:
+            result = replay_dead(session.url, name, choice, **options)
+        else:
+            with spark_session(master) as spark:
+                result = replay_archived(spark, session.url, lake, name, choice, to=to, **options)
+    if dry_run:
+        sentence = f"{counted(result.matching - result.before, 'message')} to replay; nothing was changed"
+    else:
+        sentence = f"{counted(result.replayed, 'message')} replayed"
+    lacking = f"; {counted(result.without_body, 'message')} archived without a payload" if result.without_body else ""
+    _answer(session, sentence + lacking, **msgspec.to_builtins(result))
+
+
+def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: DryRun = False) -> None:
+    """Put the small files of a lake together, one a day."""
+    _require_spark()
+    from rowq.pipeline.compacting import compact as put_together
+    from rowq.pipeline.compacting import small_files
+    from rowq.pipeline.lake import Lake
+
+    small = small_files(Lake(lake).snapshot())
+    files = sum(map(len, small.values()))
+    if dry_run or not small:
+        _answer(session, f"{counted(files, 'small file')} to put together; nothing was changed", days=len(small), before=files, after=files)
+        return
+    with spark_session(master) as spark, bar("compact", len(small)) as advance:
+        result = put_together(spark, lake, progress=advance)
+    _answer(session, f"{counted(result.before, 'file')} became {result.after:,}", **msgspec.to_builtins(result))
+
+
+def vacuum(
+    session: Session,
+    lake: Folder,
+    older_than: Annotated[
+        float | None, duration_option("--older-than", "Leave younger ones, which somebody may need. Default: 7d.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Remove files that no longer count, from a lake."""
+    from rowq.pipeline.vacuuming import KEEP_MS
+    from rowq.pipeline.vacuuming import vacuum as remove
+
+    result = remove(lake, older_than_ms=KEEP_MS if older_than is None else round(older_than * 1000), dry_run=dry_run)
+    done = "to remove; nothing was changed" if dry_run else "removed"
+    _answer(session, f"{counted(result.files, 'file')}, {size(result.bytes)}, {done}", **msgspec.to_builtins(result))
+
+
+def _require_spark() -> None:
+    from rowq.spark.session import check_installed
+
+    check_installed()
+
+
+def _refuse_server(session: Session, what: str) -> None:
+    if session.is_remote:
+        raise rowq.InvalidArgument(f"{what}, and this is a server: give the URL of its database")
+
+
+def _answer(session: Session, sentence: str, **document: Any) -> None:
+    session.output.answer(sentence, **document)

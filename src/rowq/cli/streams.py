@@ -1,0 +1,62 @@
+"""Streams: look at them, take back what one holds, and get a message out of its way."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rowq.cli.command import Session
+from rowq.cli.confirmation import confirm
+from rowq.cli.document import fields
+from rowq.cli.output import Column
+from rowq.cli.parameter import Yes
+from rowq.cli.text import ago, counted
+from rowq.clock import SystemClock
+
+Name = Annotated[str, typer.Argument(metavar="STREAM", help="The name of the stream: the streamId of a query.", show_default=False)]
+
+
+def list_streams(session: Session) -> None:
+    """List the streams: what each holds, and when it was last heard of."""
+    with session.connect() as broker:
+        streams = broker.streams()
+    if session.output.json:
+        session.output.document([fields(stream) for stream in streams])
+        return
+    now = SystemClock().now()
+    columns = (
+        *(Column("stream", style="cyan"), Column("queues", flexible=True), Column("settled up to", right=True)),
+        *(Column("batches held", right=True), Column("messages held", right=True), Column("heard of")),
+    )
+    session.output.table(
+        columns,
+        (
+            [each.name, ", ".join(each.queues), str(each.acked_batch), f"{each.batches:,}", f"{each.messages:,}", ago(each.beat_at, now)]
+            for each in streams
+        ),
+    )
+
+
+def revoke(session: Session, stream: Name, yes: Yes = False) -> None:
+    """Send all that a stream holds back to its queues, after asking; its checkpoint ends with that."""
+    with session.connect() as broker:
+        held = sum(each.messages for each in broker.streams() if each.name == stream)
+        confirm(f"Send {counted(held, 'message')} of {stream} back, and end the checkpoint of its query?", yes=yes)
+        count = broker.revoke_stream(stream)
+    session.output.answer(f"{counted(count, 'message')} sent back", stream=stream, revoked=count)
+
+
+def quarantine(
+    session: Session,
+    stream: Name,
+    batch: Annotated[int, typer.Argument(metavar="BATCH", help="The number of the batch.", show_default=False)],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Messages of that batch.", show_default=False)],
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the messages.")] = None,
+    yes: Yes = False,
+) -> None:
+    """Make messages of a batch dead letters, after asking; the batch goes on without them."""
+    with session.connect() as broker:
+        confirm(f"Make {counted(len(ids), 'message')} of {stream} dead letters?", yes=yes)
+        count = broker.quarantine(stream, batch, ids, reason=reason)
+    session.output.answer(f"{counted(count, 'message')} quarantined", stream=stream, batch=batch, quarantined=count)

@@ -1,0 +1,199 @@
+"""What the reports measure, each as a DataFrame by queue and hour (UTC), from lines of history and audit."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from rowq.pipeline.fingerprint import MOST, RULES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_COUNTED = ("delivered", "acked", "nacked", "rejected", "lease_expired", "rescheduled", "expired", "dead", "failed", "redriven")
+_ENTERS = ("enqueued", "redriven")
+_LEAVES = ("acked", "dead", "failed", "expired", "superseded", "deleted", "purged")
+_FAILURES = ("nacked", "rejected", "lease_expired", "failed")
+_QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
+
+
+def throughput(audit: DataFrame) -> DataFrame:
+    """How many messages were sent, delivered, acked, … in an hour."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    counts = [
+        F.count_if(F.col("event") == "enqueued").alias("sent"),
+        *(F.count_if(F.col("event") == name).alias(name) for name in _COUNTED),
+    ]
+    messages = audit.where(F.col("seq").isNotNull())
+    return messages.groupBy("queue", hour("at").alias("hour")).agg(*counts)
+
+
+def lives(history: DataFrame, audit: DataFrame) -> DataFrame:
+    """Every message that was acked or has a line in the history: when it was sent, leased for the last time, and finished. What a
+    queue does not keep is put together from its audit."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = ("seq", "queue", "sent_at", "leased_at", "finished_at", "attempts", "consumer")
+    kept = history.select(*columns)
+    told = audit.where(F.col("event").isin("enqueued", "delivered", "acked"))
+    told = (
+        told.join(kept.select("seq"), "seq", "left_anti")
+        .groupBy("seq")
+        .agg(
+            F.max("queue").alias("queue"),
+            F.min(_when("enqueued", "at")).alias("sent_at"),
+            F.max(_when("delivered", "at")).alias("leased_at"),
+            F.max(_when("acked", "at")).alias("finished_at"),
+            F.count_if(F.col("event") == "delivered").alias("attempts"),
+            F.max_by("actor", _when("acked", "at")).alias("consumer"),
+        )
+    )
+    return kept.unionByName(told.where(F.col("finished_at").isNotNull()).select(*columns))
+
+
+def latency(lives: DataFrame) -> DataFrame:
+    """How long messages waited (from sending to their last lease) and were worked on (from there to the end), in milliseconds. The
+    sketches can be merged: `kll_merge_agg_bigint` gives the quantiles of a day, or of all queues."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    times = lives.where(F.col("sent_at").isNotNull() & F.col("leased_at").isNotNull() & F.col("finished_at").isNotNull()).select(
+        "queue",
+        hour("finished_at").alias("hour"),
+        _apart("leased_at", "sent_at").alias("wait"),
+        _apart("finished_at", "leased_at").alias("processing"),
+    )
+    sketches = times.groupBy("queue", "hour").agg(
+        F.count("*").alias("messages"),
+        F.kll_sketch_agg_bigint("wait").alias("wait_sketch"),
+        F.kll_sketch_agg_bigint("processing").alias("processing_sketch"),
+        F.max("wait").alias("wait_max"),
+        F.max("processing").alias("processing_max"),
+    )
+    return sketches.withColumns(quantiles("wait") | quantiles("processing"))
+
+
+def merged(latency: DataFrame, *by: str) -> DataFrame:
+    """The same over longer times, or over several queues."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    sketches = latency.groupBy(*by).agg(
+        F.sum("messages").alias("messages"),
+        F.kll_merge_agg_bigint("wait_sketch").alias("wait_sketch"),
+        F.kll_merge_agg_bigint("processing_sketch").alias("processing_sketch"),
+        F.max("wait_max").alias("wait_max"),
+        F.max("processing_max").alias("processing_max"),
+    )
+    return sketches.withColumns(quantiles("wait") | quantiles("processing"))
+
+
+def quantiles(name: str) -> dict[str, Column]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return {f"{name}_{suffix}": F.kll_sketch_get_quantile_bigint(F.col(f"{name}_sketch"), F.lit(rank)) for suffix, rank in _QUANTILES}
+
+
+def retries(audit: DataFrame) -> DataFrame:
+    """How many deliveries were not the first of their message, and how many ended without an ack."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    delivered = F.col("event") == "delivered"
+    counts = audit.groupBy("queue", hour("at").alias("hour")).agg(
+        F.count_if(delivered).alias("deliveries"),
+        F.count_if(delivered & (F.col("attempt") > 1)).alias("retries"),
+        F.count_if(F.col("event") == "nacked").alias("nacked"),
+        F.count_if(F.col("event") == "lease_expired").alias("lease_expired"),
+        F.max(F.when(delivered, F.col("attempt"))).alias("most_attempts"),
+    )
+    return counts.where(F.col("deliveries") + F.col("nacked") + F.col("lease_expired") > 0)
+
+
+def dead_letters(audit: DataFrame) -> DataFrame:
+    """How many messages died, by reason, and which share that is of all that left the queue in the same hour."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    at = hour("at").alias("hour")
+    reason = F.substring_index(F.coalesce(F.col("detail"), F.lit("unknown")), ":", 1).alias("reason")
+    died = audit.where(F.col("event") == "dead").groupBy("queue", at, reason).agg(F.count("*").alias("died"))
+    left = audit.where(F.col("event").isin("acked", "dead", "failed")).groupBy("queue", at).agg(F.count("*").alias("ended"))
+    return died.join(left, ["queue", "hour"]).withColumn("rate", F.col("died") / F.col("ended"))
+
+
+def failures(audit: DataFrame) -> DataFrame:
+    """Errors that mean the same, put together: how often, on how many messages, from when to when, and one of them as it was."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    unsaid = F.when(F.col("event") == "lease_expired", "the lease expired").otherwise("no reason given")
+    error = F.coalesce(F.col("detail"), unsaid)
+    told = audit.where(F.col("event").isin(*_FAILURES)).select("queue", "at", "seq", error.alias("error"))
+    return (
+        told.withColumn("fingerprint", fingerprinted(F.col("error")))
+        .groupBy("queue", "fingerprint")
+        .agg(
+            F.count("*").alias("failures"),
+            F.count_distinct("seq").alias("messages"),
+            F.min("at").alias("first_at"),
+            F.max("at").alias("last_at"),
+            F.max_by("error", "at").alias("example"),
+        )
+    )
+
+
+def fingerprinted(error: Column) -> Column:
+    """As `fingerprint` does it, inside Spark."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    replaced = reduce(lambda column, rule: F.regexp_replace(column, rule[0], rule[1]), RULES, error)
+    return F.substring(F.trim(replaced), 1, MOST)
+
+
+def consumers(audit: DataFrame, lives: DataFrame) -> DataFrame:
+    """What each consumer did, and how long it takes for a message."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = ("delivered", "acked", "nacked", "rejected", "lease_expired")
+    counts = [F.count_if(F.col("event") == name).alias(name) for name in names]
+    did = audit.where(F.col("event").isin(*names)).groupBy("queue", F.coalesce("actor", F.lit("")).alias("consumer")).agg(*counts)
+    times = lives.where(F.col("leased_at").isNotNull()).select(
+        "queue", F.coalesce("consumer", F.lit("")).alias("consumer"), _apart("finished_at", "leased_at").alias("processing")
+    )
+    took = times.groupBy("queue", "consumer").agg(F.kll_sketch_agg_bigint("processing").alias("processing_sketch"))
+    return did.join(took.withColumns(quantiles("processing")), ["queue", "consumer"], "left")
+
+
+def depth(audit: DataFrame) -> DataFrame:
+    """How many messages were in the queue at the end of an hour: those that came before, less those that had left. A message whose
+    coming is in no line was there from the beginning."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    of_message = Window.partitionBy("seq").orderBy("line")
+    moves = audit.where(F.col("seq").isNotNull() & F.col("event").isin(*_ENTERS, *_LEAVES))
+    moves = moves.withColumn("inside", F.col("event").isin(*_ENTERS).cast("int"))
+    before = F.lag("inside").over(of_message)
+    moves = moves.withColumn("older", (before.isNull() & (F.col("inside") == 0)).cast("int"))
+    moves = moves.withColumn("change", F.col("inside") - F.coalesce(before, 1 - F.col("inside")))
+    changes = moves.groupBy("queue", hour("at").alias("hour")).agg(F.sum("change").alias("change"), F.sum("older").alias("older"))
+    so_far = Window.partitionBy("queue").orderBy("hour").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    all_time = Window.partitionBy("queue")
+    return changes.select("queue", "hour", (F.sum("change").over(so_far) + F.sum("older").over(all_time)).alias("depth"))
+
+
+def hour(column: str, step_seconds: int = 3600) -> Column:
+    """The beginning of the hour, whatever the zone of the session is."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.timestamp_seconds(F.floor(F.unix_seconds(F.col(column)) / step_seconds) * step_seconds)
+
+
+def _when(event: str, column: str) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.when(F.col("event") == event, F.col(column))
+
+
+def _apart(later: str, earlier: str) -> Column:
+    """Milliseconds; clocks that disagree do not make a message wait less than nothing."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.greatest(F.lit(0), F.unix_millis(F.col(later)) - F.unix_millis(F.col(earlier)))

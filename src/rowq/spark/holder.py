@@ -1,0 +1,131 @@
+"""Who holds a stream: the one process of the driver that asks the ledger, under an epoch that ends all earlier ones."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from rowq.errors import CheckpointMismatch, RowqError
+from rowq.ledger import Slice, Stream, open_ledger
+from rowq.spark.request import Lease
+
+_log = logging.getLogger("rowq.spark")
+
+REPORT_EVERY, REPORT_SHARE = 1.0, 0.05
+"""Spark asks for figures about the queues at every trigger: they are counted once a second, and for no more than this share of the time."""
+
+
+class Holder:
+    def __init__(self, asked: Lease) -> None:
+        self._asked = asked
+        self._name = asked.stream
+        self._ledger = open_ledger(asked.at.url(), actor=f"stream:{asked.stream}", migrate=False)
+        try:
+            self._identity = str(self._ledger.identity())
+            self._queues = asked.queues.resolve(asked.at) or ()
+            self._held = self._ledger.claim(self._name, self._queues)
+            self._revoke_silent()
+        except BaseException:
+            self._ledger.close()
+            raise
+        self._batch = self._held.acked
+        self._lag: dict[str, int] = {}
+        self._report_again_at = 0.0
+        self._is_closed = threading.Event()
+        _end_politely()
+        threading.Thread(target=self._beat, name="rowq-heartbeat", daemon=True).start()
+
+    def offset(self, batch: int | None = None) -> dict[str, Any]:
+        """What Spark writes into its checkpoint; without a batch, where a new query begins."""
+        return {"stream": self._name, "batch": self._held.acked if batch is None else batch, "identity": self._identity}
+
+    def batch_of(self, offset: dict[str, Any]) -> int:
+        if offset.get("stream") != self._name:
+            told = offset.get("stream", "another kind of source")
+            raise CheckpointMismatch(
+                f"the checkpoint belongs to {told!r}, and streamId is {self._name!r}: give each streamId a checkpoint of its own"
+            )
+        if offset.get("identity") != self._identity:
+            raise CheckpointMismatch(
+                f"the checkpoint of {self._name!r} was written for another database: start with a new checkpoint, "
+                "or give the URL of that database"
+            )
+        return int(offset["batch"])
+
+    def take(self, after: int, most: int) -> int:
+        """The batch that comes next; `after` where there is none."""
+        settled = self._settled(after)
+        found = self._ledger.take(self._name, self._held.epoch, settled, most, self._asked.most_bytes)
+        self._batch = after if found == settled else found
+        return self._batch
+
+    def ack(self, upto: int) -> None:
+        self._ledger.ack(self._name, self._held.epoch, self._settled(upto))
+
+    def slices(self, after: int, upto: int, parts: int, most: int | None) -> list[Slice]:
+        settled = self._settled(after)
+        return self._ledger.slices(self._name, settled, upto, parts, most) if upto > settled else []
+
+    def waiting(self, *, with_scheduled: bool = False) -> int:
+        """How many messages could be taken now, those behind the head of their group included; and, if asked for, those that may be due,
+        which only shows when they are taken."""
+        lag = self._ledger.lag(self._queues)
+        return lag["ready"] + lag["blocked"] + (lag["scheduled"] if with_scheduled else 0)
+
+    def held(self) -> int:
+        """How many messages are in batches that are not settled."""
+        return sum(stream.messages for stream in self._ledger.streams() if stream.name == self._name)
+
+    def report(self) -> dict[str, Any]:
+        """For Spark's progress reports: the lag of the queues."""
+        began = time.monotonic()
+        if began >= self._report_again_at:
+            self._lag = self._ledger.lag(self._queues)
+            self._report_again_at = began + max(REPORT_EVERY, (time.monotonic() - began) / REPORT_SHARE)
+        return {**self.offset(self._batch), **self._lag}
+
+    def pause(self) -> None:
+        """Nothing was there: Spark would ask again after 10 ms."""
+        self._is_closed.wait(self._asked.poll_ms / 1000)
+
+    def close(self) -> None:
+        self._is_closed.set()
+        self._ledger.close()
+
+    def _settled(self, batch: int) -> int:
+        """The user may let go of batches that were revoked, or settled by a later copy of the checkpoint; else the ledger refuses."""
+        return batch if self._asked.fails_on_loss else max(batch, self._held.acked)
+
+    def _beat(self) -> None:
+        """While a batch is being worked on Spark asks nothing, and the stream would look dead."""
+        while not self._is_closed.wait(self._asked.beat_ms / 1000):
+            try:
+                self._ledger.beat(self._name, self._held.epoch)
+                self._revoke_silent()
+            except RowqError as error:  # the next question of Spark's meets it too, and there it can be told
+                _log.warning("no heartbeat of stream %s: %s", self._name, error)
+
+    def _revoke_silent(self) -> None:
+        """Other streams whose holder has not been heard of for too long give their messages back. Our own last beat is the time now, by
+        the database's clock."""
+        if self._asked.timeout_ms is None:
+            return
+        streams = self._ledger.streams()
+        now = max(stream.beat_at for stream in streams if stream.name == self._name)
+        for stream in streams:
+            if self._is_rival(stream) and now - stream.beat_at > self._asked.timeout_ms:
+                count = self._ledger.revoke(stream.name)
+                _log.warning("revoked stream %s, silent for %s s: %s messages", stream.name, (now - stream.beat_at) // 1000, count)
+
+    def _is_rival(self, stream: Stream) -> bool:
+        return stream.name != self._name and stream.messages > 0 and not set(self._queues).isdisjoint(stream.queues)
+
+
+def _end_politely() -> None:
+    """Spark ends this process with SIGTERM, which would leave connections to be found dead by the database."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -1,0 +1,123 @@
+"""History and audit as a stream that only looks. A line is read once nothing before it can appear any more: see Tabular.settled."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from rowq.errors import CheckpointMismatch
+from rowq.spark.request import Log
+from rowq.spark.value import EARLIEST, LATEST
+from rowq.tabular import Piece, Tabular, open_tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger("rowq.spark")
+
+
+class Lines(InputPartition):
+    """Lines above one and up to another, for one task."""
+
+    def __init__(self, after: int, upto: int, queues: tuple[str, ...] | None) -> None:
+        super().__init__((after, upto))
+        self.after = after
+        self.upto = upto
+        self.queues = queues
+
+
+class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, asked: Log, columns: list[str]) -> None:
+        self._asked = asked
+        self._columns = columns
+        self._tabular: Tabular | None = None
+        self._target: int | None = None
+        """The last line of a run with availableNow."""
+        self._identity = ""
+        self._queues: tuple[str, ...] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        first = self._first()
+        return self._offset(first, first)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._asked.most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._open().settled(self._asked.table)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        first, after = self._begun(start)
+        settled = self._open().settled(self._asked.table) if self._target is None else self._target
+        upto = min(settled, after + limit.max_rows) if isinstance(limit, ReadMaxRows) else settled
+        if upto > after:
+            return self._offset(upto, first)
+        if self._target is None:
+            threading.Event().wait(self._asked.poll_ms / 1000)
+        return start
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return None if self._tabular is None else {"table": self._asked.table, "line": self._tabular.settled(self._asked.table)}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """By the offsets alone, so that a batch is the same after a restart. Spark does not write the first offset down, and asks for it
+        again; `latest` is elsewhere then, and the end of the batch knows where it was."""
+        goes_on = start["identity"] == end["identity"] and start["first"] == end["first"] and start["line"] <= end["line"]
+        after, upto = int(start["line"] if goes_on else end["first"]), int(end["line"])
+        if upto <= after:
+            return []
+        self._open()
+        parts = max(self._asked.parts.least, -(-(upto - after) // (self._asked.parts.most_records or upto - after)))
+        step = -(-(upto - after) // parts)
+        return [Lines(line, min(line + step, upto), self._queues) for line in range(after, upto, step)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Lines):
+            return
+        with open_tabular(self._asked.at.url()) as tabular:
+            piece = Piece(self._asked.table, partition.after + 1, partition.upto)
+            since = None if self._asked.since_ms is None else {"since": self._asked.since_ms}
+            yield from tabular.read(piece, queues=partition.queues, columns=self._columns, where=since)
+
+    def stop(self) -> None:
+        if self._tabular is not None:
+            self._tabular.close()
+
+    def _first(self) -> int:
+        """Where a new query begins. Before a moment that the user names nothing is given, so it begins with the first line."""
+        if self._asked.start == LATEST:
+            return self._open().settled(self._asked.table)
+        return 0 if self._asked.start == EARLIEST else int(self._asked.start)
+
+    def _begun(self, offset: dict[str, Any]) -> tuple[int, int]:
+        """The line at which the query began, and the one up to which all was read; refused if this database cannot have said so."""
+        if offset.get("table") != self._asked.table:
+            told = offset.get("table", "another kind of source")
+            raise CheckpointMismatch(f"the checkpoint is of {told!r}, and table is {self._asked.table!r}: use a new checkpoint")
+        line, last = int(offset["line"]), self._open().last_line(self._asked.table)
+        if offset.get("identity") == self._identity and line <= last:
+            return int(offset["first"]), line
+        if not self._asked.fails_on_loss:
+            _log.warning("the %s is not the one of the checkpoint, which is at line %s; it goes on from line 0", self._asked.table, line)
+            return 0, 0
+        what = "has fewer lines: it was restored" if offset.get("identity") == self._identity else "is another one"
+        raise CheckpointMismatch(
+            f"the checkpoint has read {self._asked.table} up to line {line}, and the database {what}; start with a new checkpoint, "
+            "or let option failOnDataLoss=false begin with the first line that is there"
+        )
+
+    def _offset(self, line: int, first: int) -> dict[str, Any]:
+        self._open()
+        return {"table": self._asked.table, "line": line, "first": first, "identity": self._identity}
+
+    def _open(self) -> Tabular:
+        if self._tabular is None:
+            self._tabular = open_tabular(self._asked.at.url())
+            self._identity = str(self._tabular.identity())
+            self._queues = self._asked.queues.resolve(self._asked.at)
+        return self._tabular

@@ -1,0 +1,208 @@
+"""What is asked of the source, as plain values that travel to executors: a batch read, two kinds of streams, a write."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from msgspec import Struct
+
+import rowq
+from rowq.errors import InvalidArgument
+from rowq.model.mapping import Mapping
+from rowq.model.queue import check_name, check_own_name
+from rowq.spark.address import Address, to_address
+from rowq.spark.options import EXACTLY_ONCE, LEASE, LOG, READ, WRITE, Given
+from rowq.spark.value import EARLIEST, LATEST
+
+_PRIORITIES = ("min_priority", "max_priority")
+WHERE = {"messages": _PRIORITIES, "dead": ("reason", *_PRIORITIES), "history": ("outcome", *_PRIORITIES), "audit": ("event",)}
+"""What option `where` may say of a table. Times and states have options of their own."""
+_SINK_COLUMNS = {
+    **{name: name for name in ("payload", "format", "headers", "key", "group", "priority", "delay", "ttl", "deadline", "id")},
+    "queue": "queue_column",
+    "maxAttempts": "max_attempts",
+}
+"""How options name a column, without the `Column` behind it, and how a mapping does."""
+
+
+class Queues(Struct, frozen=True):
+    """By their names, or by a pattern, or all of them where neither is given."""
+
+    names: tuple[str, ...] | None = None
+    pattern: str | None = None
+
+    def resolve(self, at: Address) -> tuple[str, ...] | None:
+        """The names, as they are now; None means all."""
+        if self.pattern is None:
+            return self.names
+        with rowq.connect(at.url(), upkeep=False, migrate=False) as broker:
+            found = tuple(each.queue for each in broker.queues() if re.fullmatch(self.pattern, each.queue))
+        if not found:
+            raise InvalidArgument(f"option queuePattern: no queue is named like {self.pattern!r}; `rowq queues` lists them")
+        return found
+
+
+class Parts(Struct, frozen=True):
+    """Into how many tasks a read is split."""
+
+    least: int
+    most_records: int | None
+
+
+class Read(Struct, frozen=True):
+    at: Address
+    queues: Queues
+    table: str
+    parts: Parts
+    states: tuple[str, ...] | None
+    where: tuple[tuple[str, str], ...]
+    first: int | None
+    last: int | None
+    since_ms: int | None
+    until_ms: int | None
+
+
+class Lease(Struct, frozen=True):
+    at: Address
+    queues: Queues
+    stream: str
+    parts: Parts
+    order: str
+    most: int
+    most_bytes: int | None
+    least: int | None
+    delay_ms: int
+    poll_ms: int
+    beat_ms: int
+    timeout_ms: int | None
+    fails_on_loss: bool
+
+
+class Log(Struct, frozen=True):
+    at: Address
+    queues: Queues
+    table: str
+    parts: Parts
+    start: int | str
+    since_ms: int | None
+    most: int
+    poll_ms: int
+    fails_on_loss: bool
+
+
+class Write(Struct, frozen=True):
+    at: Address
+    mapping: Mapping
+    is_direct: bool
+    sink: str
+    transaction: tuple[str, int] | None
+
+
+def to_read(given: Given) -> Read:
+    given.use(READ)
+    given.only_one("startingPosition", "startingTimestamp")
+    given.only_one("endingPosition", "endingTimestamp")
+    table = given["table"] or "messages"
+    if given["states"] and table != "messages":
+        raise InvalidArgument(f"option states: only messages have several states, and table is {table}; leave it out")
+    if given["startingPosition"] == LATEST or given["endingPosition"] == EARLIEST:
+        raise InvalidArgument("a batch read from latest, or up to earliest, has nothing to read: give a number, or leave it out")
+    first, last = (_row(given[name]) for name in ("startingPosition", "endingPosition"))
+    since_ms, until_ms = given["startingTimestamp"], given["endingTimestamp"]
+    for low, high, what in ((first, last, "Position"), (since_ms, until_ms, "Timestamp")):
+        if low is not None and high is not None and low > high:
+            raise InvalidArgument(f"option starting{what} is above ending{what} ({low} > {high}): swap them")
+    where = given["where"] or ()
+    for name, _ in where:
+        if name not in WHERE[table]:
+            raise InvalidArgument(f"option where: {table} cannot be chosen by {name!r}; it takes {', '.join(WHERE[table])}")
+    return Read(_address(given), _queues(given), table, _parts(given), given["states"], where, first, last, since_ms, until_ms)
+
+
+def to_lease(given: Given) -> Lease:
+    given.use(LEASE)
+    stream = given.need("streamId", "a name for this consumer, the same at every start; no two queries that run at a time may share it")
+    queues = _queues(given)
+    if queues == Queues():
+        raise InvalidArgument("a stream takes messages away: name its queues with option queue, queues or queuePattern")
+    least, most = given["minMessagesPerTrigger"], given["maxMessagesPerTrigger"]
+    if least is not None and least > most:
+        raise InvalidArgument(
+            f"option minMessagesPerTrigger is above maxMessagesPerTrigger ({least} > {most}): no batch could have so many"
+        )
+    timeout_ms, beat_ms = given["streamTimeout"], given["heartbeatInterval"]
+    if timeout_ms is not None and timeout_ms < 3 * beat_ms:
+        raise InvalidArgument(
+            "option streamTimeout must be at least three times heartbeatInterval, or streams at work would be taken for dead"
+        )
+    return Lease(
+        _address(given),
+        queues,
+        stream,
+        _parts(given),
+        given["preserveOrder"],
+        most,
+        given["maxBytesPerTrigger"],
+        least,
+        given["maxTriggerDelay"],
+        given["pollInterval"],
+        beat_ms,
+        timeout_ms,
+        given["failOnDataLoss"],
+    )
+
+
+def to_log(given: Given) -> Log:
+    given.use(LOG)
+    given.only_one("startingPosition", "startingTimestamp")
+    table = given["table"] or "history"
+    if table not in ("history", "audit"):
+        raise InvalidArgument(f"option table: a stream with mode=log follows history or audit, not {table}; mode=lease takes messages")
+    start = EARLIEST if given["startingPosition"] is None else given["startingPosition"]
+    since_ms, most, poll_ms = given["startingTimestamp"], given["maxMessagesPerTrigger"], given["pollInterval"]
+    return Log(_address(given), _queues(given), table, _parts(given), start, since_ms, most, poll_ms, given["failOnDataLoss"])
+
+
+def to_write(given: Given, fields: list[str]) -> Write:
+    """`fields` are the columns of the DataFrame that is written."""
+    given.use(WRITE)
+    given.only_one("queue", "queueColumn")
+    if given["queue"] is None and given["queueColumn"] is None:
+        raise InvalidArgument("option queue is missing: name the queue to send to, or with queueColumn the column that names it")
+    queue = None if given["queue"] is None else check_own_name(given["queue"])
+    columns: dict[str, str] = {}
+    for role, field in _SINK_COLUMNS.items():
+        name = given[f"{role}Column"]
+        if name is not None and name not in fields:
+            raise InvalidArgument(f"option {role}Column: there is no column {name} in the DataFrame, which has {', '.join(fields)}")
+        if name is not None:
+            columns[field] = name
+    mapping = Mapping(queue=queue, payload_as=given["payloadAs"], **columns)
+    application, version = given["txnAppId"], given["txnVersion"]
+    if (application is None) != (version is None):
+        raise InvalidArgument("options txnAppId and txnVersion belong together: who writes, and the number of the write; give both or none")
+    is_direct = given["deliveryMode"] != EXACTLY_ONCE
+    if is_direct and (application is not None or "sinkId" in given):
+        raise InvalidArgument("option deliveryMode=direct sends at least once, and knows no txnAppId, txnVersion or sinkId: leave them out")
+    transaction = None if application is None else (application, version)
+    return Write(_address(given), mapping, is_direct, given["sinkId"], transaction)
+
+
+def _address(given: Given) -> Address:
+    url = given.need("url", "where the queues are, such as postgresql://user@host/database or sqlite:///jobs.db")
+    return to_address(url, given["credentialsEnv"])
+
+
+def _queues(given: Given) -> Queues:
+    given.only_one("queue", "queues", "queuePattern")
+    names = (given["queue"],) if "queue" in given else given["queues"]
+    return Queues(None if names is None else tuple(check_name(name) for name in names), given["queuePattern"])
+
+
+def _parts(given: Given) -> Parts:
+    return Parts(given["minPartitions"] or os.cpu_count() or 1, given["maxRecordsPerPartition"])
+
+
+def _row(position: int | str | None) -> int | None:
+    return position if isinstance(position, int) else None

@@ -1,0 +1,25 @@
+-- Publishing on PostgreSQL: body, place and audit by one statement. Each message draws its own seq, since a run of many would be
+-- broken by any other sender who draws meanwhile.
+
+-- name: publish_at_once
+WITH sent AS (
+    INSERT INTO rowq_messages (seq, sent_at, {columns})
+    SELECT NEXTVAL('{schema}.rowq_seq'), :now, {columns}
+    FROM (
+        SELECT {columns}
+        FROM rowq_staged
+        WHERE stage = :stage AND queue = :queue AND {is_plain}
+        ORDER BY place
+    ) AS staged
+    RETURNING seq, queue, priority
+), ready AS (
+    INSERT INTO rowq_ready (queue, ranking, position, seq, attempts)
+    SELECT queue, -priority, seq, seq, 0
+    FROM sent
+), audited AS (
+    INSERT INTO rowq_audit (at, queue, seq, event, actor)
+    SELECT :now, queue, seq, 'enqueued', :actor
+    FROM sent
+    WHERE :is_audited
+)
+SELECT COUNT(*), MIN(seq) FROM sent;

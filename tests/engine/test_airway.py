@@ -1,0 +1,288 @@
+"""Airways: calls of event loops are performed inside the loop, which goes on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from rowq import flight
+from rowq.airway import FEW, Airway
+from rowq.errors import BrokerClosed, OutcomeUnknown, StoreBusy
+from rowq.fusion import Fusion
+from rowq.pending import MAX_WAITING_BYTES
+from rowq.store.calls import Call
+from rowq.store.retrying import WouldWait
+from tests.engine.jobs import Desk, Job
+from tests.support.background import Background
+from tests.support.patience import eventually_async
+
+
+class Tower:
+    """Performs jobs in a flight. One that is told to hold waits at a socket, as for a database."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.threads: set[int] = set()
+        self.holds = False
+        self.error: BaseException | None = None
+        self.closed = 0
+        self._near, self._far = socket.socketpair()
+
+    def perform(self, calls: Sequence[Call[Any]]) -> None:
+        names = [call.name for call in calls if isinstance(call, Job)]
+        self.batches.append(names)
+        self.threads.add(threading.get_ident())
+        if self.holds:
+            here = flight.current()
+            assert here is not None
+            here.wait_for_socket(self._near.fileno(), self)
+            self._near.recv(1)
+        if self.error is not None:
+            raise self.error
+        for call, name in zip(calls, names, strict=True):
+            if name == "would wait":
+                call.error = WouldWait("somebody is in the way")
+            call.result = name
+
+    def let_go(self, *, for_good: bool = True) -> None:
+        self.holds = self.holds and not for_good
+        self._far.send(b"x")
+
+    def close(self) -> None:
+        """What a flight holds is closed."""
+        self.closed += 1
+
+    def end(self) -> None:
+        self._near.close()
+        self._far.close()
+
+
+@pytest.fixture
+def tower() -> Iterator[Tower]:
+    tower = Tower()
+    yield tower
+    tower.end()
+
+
+@pytest.fixture
+def slow() -> Iterator[Fusion]:
+    fusion = Fusion(Desk().perform, timeout=30)
+    yield fusion
+    fusion.close(lambda: None)
+
+
+@pytest.fixture
+def airway(tower: Tower, slow: Fusion) -> Airway:
+    return Airway(lambda: tower.perform, timeout=30, slow=slow)
+
+
+async def all_of(airway: Airway, *names: str) -> list[str]:
+    return await asyncio.gather(*(airway.run_async(Job(name)) for name in names))
+
+
+def test_calls_of_one_turn_go_together_and_in_the_thread_of_the_loop(airway: Airway, tower: Tower) -> None:
+    assert asyncio.run(all_of(airway, "a", "b", "c")) == ["a", "b", "c"]
+    assert tower.batches == [["a", "b", "c"]]
+    assert tower.threads == {threading.get_ident()}
+
+
+def test_the_loop_goes_on_while_a_batch_is_on_its_way_and_the_next_one_gathers(airway: Airway, tower: Tower) -> None:
+    async def main() -> list[str]:
+        tower.holds = True
+        first = asyncio.create_task(airway.run_async(Job("first")))
+        await eventually_async(lambda: tower.batches)
+        others = [asyncio.create_task(airway.run_async(Job(name))) for name in "ab"]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in (first, *others))
+        tower.let_go()
+        return [await task for task in (first, *others)]
+
+    assert asyncio.run(main()) == ["first", "a", "b"]
+    assert tower.batches == [["first"], ["a", "b"]]
+
+
+def test_of_many_one_half_goes_first(airway: Airway, tower: Tower) -> None:
+    names = [str(number) for number in range(4 * FEW)]
+    assert asyncio.run(all_of(airway, *names)) == names
+    assert [len(batch) for batch in tower.batches] == [2 * FEW, FEW, FEW]
+    assert [name for batch in tower.batches for name in batch] == names
+
+
+def test_a_call_that_would_wait_moves_to_the_slow_lane(airway: Airway) -> None:
+    assert asyncio.run(all_of(airway, "would wait", "a")) == ["would wait", "a"]
+
+
+def test_an_answer_to_somebody_who_has_gone_away_is_told_of(airway: Airway, tower: Tower) -> None:
+    gone: list[Call[Any]] = []
+    airway.abandoned = gone.append
+    job = Job("mine")
+
+    async def main() -> None:
+        tower.holds = True
+        mine = asyncio.create_task(airway.run_async(job))
+        await eventually_async(lambda: tower.batches)
+        mine.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await mine
+        tower.let_go()
+        await eventually_async(lambda: gone)
+
+    asyncio.run(main())
+    assert gone == [job]
+    assert job.result == "mine"
+
+
+def test_a_call_past_its_timeout_is_not_performed(tower: Tower, slow: Fusion) -> None:
+    airway = Airway(lambda: tower.perform, timeout=0.05, slow=slow)
+
+    async def main() -> None:
+        tower.holds = True
+        first = asyncio.create_task(airway.run_async(Job("first")))
+        await eventually_async(lambda: tower.batches)
+        late = asyncio.create_task(airway.run_async(Job("late")))
+        await asyncio.to_thread(threading.Event().wait, 0.1)
+        tower.let_go()
+        assert await first == "first"
+        with pytest.raises(StoreBusy):
+            await late
+
+    asyncio.run(main())
+    assert tower.batches == [["first"]]
+
+
+def test_more_than_fits_into_memory_is_refused(airway: Airway, tower: Tower) -> None:
+    async def main() -> None:
+        tower.holds = True
+        first = asyncio.create_task(airway.run_async(Job("first")))
+        await eventually_async(lambda: tower.batches)
+        large = asyncio.create_task(airway.run_async(Job("large", size=MAX_WAITING_BYTES + 1)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with pytest.raises(StoreBusy, match="slow down"):
+            await airway.run_async(Job("more"))
+        tower.let_go()
+        assert list(await asyncio.gather(first, large)) == ["first", "large"]
+
+    asyncio.run(main())
+
+
+def test_closing_waits_for_what_is_on_its_way_and_then_nothing_comes_in(airway: Airway, tower: Tower) -> None:
+    async def main() -> None:
+        tower.holds = True
+        tasks = [asyncio.create_task(airway.run_async(Job("first")))]
+        await eventually_async(lambda: tower.batches)
+        tasks.append(asyncio.create_task(airway.run_async(Job("second"))))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(asyncio.to_thread(airway.close))
+        await asyncio.to_thread(threading.Event().wait, 0.05)
+        assert not closing.done()
+        tower.let_go()
+        assert list(await asyncio.gather(*tasks)) == ["first", "second"]
+        await closing
+        with pytest.raises(BrokerClosed):
+            await airway.run_async(Job("late"))
+
+    asyncio.run(main())
+
+
+def test_a_loop_that_ends_under_its_callers_holds_nobody_up(airway: Airway, tower: Tower) -> None:
+    tower.holds = True
+
+    def end_early() -> None:
+        with closing(asyncio.new_event_loop()) as loop:
+            task = loop.create_task(airway.run_async(Job("left")))
+            loop.run_until_complete(eventually_async(lambda: tower.batches))
+            task.cancel()
+            loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+
+    Background(end_early).result()
+    tower.holds = False
+    assert Background(lambda: asyncio.run(all_of(airway, "next"))).result() == ["next"]
+    airway.close()
+    assert tower.closed == 1
+
+
+def test_loops_of_several_threads_do_not_meet(airway: Airway) -> None:
+    names = [[f"{thread}-{number}" for number in range(50)] for thread in range(4)]
+    loops = [Background(lambda some=some: asyncio.run(all_of(airway, *some))) for some in names]  # type: ignore[misc]
+    assert [loop.result() for loop in loops] == names
+
+
+def test_an_interrupt_ends_the_batch_and_not_the_others(airway: Airway, tower: Tower) -> None:
+    async def main() -> None:
+        tower.holds = True
+        first = asyncio.ensure_future(airway.run_async(Job("first")))
+        await eventually_async(lambda: tower.batches)
+        second = asyncio.ensure_future(airway.run_async(Job("second")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        calls.extend([first, second])
+        tower.error = KeyboardInterrupt()
+        tower.let_go()
+        await asyncio.wait(calls)
+
+    calls: list[asyncio.Future[str]] = []
+    with closing(asyncio.new_event_loop()) as loop:
+        task = loop.create_task(main())
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(task)
+        tower.error = None
+        loop.run_until_complete(task)
+    with pytest.raises(OutcomeUnknown):
+        calls[0].result()
+    assert calls[1].result() == "second"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_of_a_fork_leaves_what_is_on_its_way_to_its_parent(airway: Airway, tower: Tower) -> None:
+    async def main() -> str:
+        tower.holds = True
+        mine = asyncio.create_task(airway.run_async(Job("mine")))
+        await eventually_async(lambda: tower.batches)
+        child = os.fork()
+        if child == 0:
+            airway.close()
+            os._exit(tower.closed)
+        assert await asyncio.to_thread(os.waitpid, child, 0) == (child, 0)
+        tower.let_go()
+        return await mine
+
+    signal.alarm(60)  # a child that hangs would hang everything
+    try:
+        assert asyncio.run(main()) == "mine"
+    finally:
+        signal.alarm(0)
+
+
+def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion) -> None:
+    seen: list[str] = []
+
+    def perform(calls: Sequence[Call[Any]]) -> None:
+        flight.pause(0.01)
+        calls[0].result = flight.slowly(lambda: str(threading.get_ident()))
+
+    async def main() -> str:
+        airway = Airway(lambda: perform, timeout=30, slow=slow)
+        mine = asyncio.create_task(airway.run_async(Job("mine")))
+        while not mine.done():
+            seen.append("the loop goes on")
+            await asyncio.to_thread(threading.Event().wait, 0.001)
+        return await mine
+
+    assert asyncio.run(main()) != str(threading.get_ident())
+    assert len(seen) > 2
+
+
+def test_outside_of_a_flight_everything_waits_as_it_is() -> None:
+    assert flight.current() is None
+    assert flight.slowly(threading.get_ident) == threading.get_ident()
+    flight.pause(0)

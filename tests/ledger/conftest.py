@@ -1,0 +1,35 @@
+"""A ledger and a broker on one database of every kind, with a clock that only the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq import Broker, ManualClock
+from rowq.ledger import Ledger, open_ledger
+from tests.support.database import KINDS, Database, new_database
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    return new_database(request.param, tmp_path)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def broker(database: Database, clock: ManualClock) -> Iterator[Broker]:
+    with rowq.connect(database.url, clock=clock, upkeep=False) as broker:
+        yield broker
+
+
+@pytest.fixture
+def ledger(database: Database, clock: ManualClock, broker: Broker) -> Iterator[Ledger]:
+    with open_ledger(database.url, clock=clock) as ledger:
+        yield ledger

@@ -1,0 +1,1 @@
+"""The data pipeline: lake, reports, replays."""

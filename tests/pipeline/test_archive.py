@@ -1,0 +1,383 @@
+"""An archive has every line exactly once, wherever it was cut off, and the database gives up nothing that is not in the lake."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import rowq
+from rowq import InvalidArgument, LakeBusy, LakeError, LakeMismatch, pipeline
+from rowq.copier.passage import act as plain_act
+from rowq.pipeline import archiving
+from rowq.pipeline.archiving import KINDS, Archiver
+from rowq.pipeline.lake import Lake
+from rowq.store.segment import Commit, Kind, Plan, Purge
+from tests.pipeline.past import let_die, work_off
+from tests.support.database import Database, SqliteDatabase, new_database
+
+
+class Killed(Exception):
+    """Stands for whatever ends a process."""
+
+
+def lines(spark: SparkSession, lake: Path, kind: Kind) -> list[int]:
+    return sorted(row.line for row in pipeline.read_lake(spark, lake, kind).select("line").collect())
+
+
+def hot(url: str, kind: Kind) -> list[int]:
+    from rowq.tabular import open_tabular
+
+    with open_tabular(url) as tabular:
+        read = tabular.read_lines(kind, 0, 1 << 40, queues=None, columns=["line"])
+        return sorted(line for batch in read for line in batch.column(0).to_pylist())
+
+
+def archive(spark: SparkSession, url: str, lake: Path, **options: Any) -> int:
+    return sum(archived.lines for archived in pipeline.archive(spark, url, lake, **options))
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
+def any_database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    return new_database(request.param, tmp_path)
+
+
+def test_every_line_is_in_the_lake_once_and_more_come_with_the_next_run(spark: SparkSession, any_database: Database, lake: Path) -> None:
+    url = any_database.url
+    with rowq.connect(url, upkeep=False) as broker:
+        work_off(broker, 30)
+        assert archive(spark, url, lake, segment_lines=25) == 30 + 91  # and the line that tells of the settings
+        assert archive(spark, url, lake) == 0
+        work_off(broker, 5)
+        assert archive(spark, url, lake) == 5 + 16
+    for kind in KINDS:
+        assert lines(spark, lake, kind) == hot(url, kind)
+    rows = pipeline.read_lake(spark, lake, "history").orderBy("line").collect()
+    assert [row.payload_text for row in rows[:2]] == ['{"order":0}', '{"order":1}']
+    assert {(row.queue, row.outcome, row.headers, row.segment) for row in rows[:25]} == {("orders", "acked", '{"shop":"berlin"}', 1)}
+
+
+def test_a_purge_leaves_the_database_and_not_the_lake(spark: SparkSession, database: Database, lake: Path) -> None:
+    url = database.url
+    with rowq.connect(url, upkeep=False) as broker:
+        work_off(broker, 12)
+        expected = {kind: hot(url, kind) for kind in KINDS}
+        pipeline.archive(spark, url, lake, purge_after_ms=3_600_000)
+        assert {kind: hot(url, kind) for kind in KINDS} == expected  # too young
+        pipeline.archive(spark, url, lake, purge_after_ms=0)
+        assert [hot(url, kind) for kind in KINDS] == [[], []]
+        work_off(broker, 3)
+        pipeline.archive(spark, url, lake, purge_after_ms=0)
+        assert broker.stats("orders").finished == 0
+    assert len(lines(spark, lake, "history")) == 15
+    assert lines(spark, lake, "audit")[: len(expected["audit"])] == expected["audit"]
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """As if the process ended there: before what follows is begun."""
+    acts: dict[str, type] = {"plan": Plan, "commit": Commit, "purge": Purge}
+    real_write, real_publish = archiving.write, Lake.publish
+
+    def act(engine: Any, what: Any, **options: Any) -> Any:
+        result = plain_act(engine, what, **options)
+        if step in acts and isinstance(what, acts[step]) and result != (0, None):
+            raise Killed(step)
+        return result
+
+    def after(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **options: Any) -> Any:
+            real(*given, **options)
+            raise Killed(step)
+
+        return call
+
+    def no_commit(engine: Any, what: Any, **options: Any) -> Any:
+        if isinstance(what, Commit):
+            raise Killed(step)
+        return plain_act(engine, what, **options)
+
+    if step == "write":
+        monkeypatch.setattr(archiving, "write", after(real_write))
+    elif step == "verify":
+        monkeypatch.setattr(Archiver, "verify", after(Archiver.verify))
+    elif step == "publish":
+        monkeypatch.setattr(Lake, "publish", after(real_publish))
+    elif step == "before commit":
+        monkeypatch.setattr(archiving, "act", no_commit)
+    else:
+        monkeypatch.setattr(archiving, "act", act)
+        monkeypatch.setattr(archiving, "PURGE_PIECE", 3)
+
+
+@pytest.mark.parametrize("step", ["plan", "write", "verify", "publish", "before commit", "commit", "purge"])
+def test_an_archive_that_ends_at_any_step_goes_on(
+    spark: SparkSession, database: Database, lake: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    url = database.url
+    with rowq.connect(url, upkeep=False) as broker:
+        work_off(broker, 10)
+        expected = {kind: hot(url, kind) for kind in KINDS}
+        with monkeypatch.context() as patch:
+            fail_at(patch, step)
+            with pytest.raises(Killed):
+                pipeline.archive(spark, url, lake, segment_lines=8, purge_after_ms=0)
+        work_off(broker, 4)
+        expected = {kind: expected[kind] + [line for line in hot(url, kind) if line > expected[kind][-1]] for kind in KINDS}
+        pipeline.archive(spark, url, lake, segment_lines=8, purge_after_ms=0)
+        assert {kind: lines(spark, lake, kind) for kind in KINDS} == expected
+        assert [hot(url, kind) for kind in KINDS] == [[], []]
+        assert archive(spark, url, lake) == 0
+
+
+DRIVER = """
+import os, sys
+from rowq.pipeline import archiving
+import rowq.pipeline, rowq.spark
+
+step, url, lake = sys.argv[1:]
+real_write, real_act = archiving.write, archiving.act
+
+def write(*given):
+    real_write(*given)
+    if step == "write":
+        os._exit(9)
+
+def act(engine, what, **options):
+    if step == "publish" and isinstance(what, archiving.Commit):
+        os._exit(9)
+    return real_act(engine, what, **options)
+
+archiving.write, archiving.act = write, act
+spark = rowq.spark.session("local[1]", **{"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"})
+rowq.pipeline.archive(spark, url, lake)
+"""
+
+
+@pytest.mark.parametrize("step", ["write", "publish"])
+def test_a_process_that_dies_leaves_an_archive_that_goes_on(
+    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, step: str
+) -> None:
+    work_off(broker, 10)
+    died = subprocess.run([sys.executable, "-c", DRIVER, step, url, str(lake)], capture_output=True, timeout=200, check=False)
+    assert died.returncode == 9, died.stderr.decode()
+    pipeline.archive(spark, url, lake)
+    assert {kind: lines(spark, lake, kind) for kind in KINDS} == {kind: hot(url, kind) for kind in KINDS}
+    assert broker.stats("orders").finished == 10
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_lines_of_a_transaction_that_is_still_open_come_with_the_next_run(
+    spark: SparkSession, tmp_path: Path, lake: Path, kind: str
+) -> None:
+    database = new_database(kind, tmp_path)
+    with rowq.connect(database.url, upkeep=False) as broker, closing(database.connection()) as connection:
+        work_off(broker, 3)
+        broker.within(connection).send("orders", "early, and late")
+        work_off(broker, 3, "others")  # has higher numbers, and is there at once
+        archive(spark, database.url, lake)
+        connection.commit()
+        archive(spark, database.url, lake)
+        assert {each: lines(spark, lake, each) for each in KINDS} == {each: hot(database.url, each) for each in KINDS}
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_four_writers_beside_an_archive_miss_no_line(spark: SparkSession, tmp_path: Path, lake: Path, kind: str) -> None:
+    url = new_database(kind, tmp_path).url
+    with rowq.connect(url, upkeep=False) as broker:
+        broker.configure("orders", keep="body")
+    is_enough = threading.Event()
+
+    def write() -> None:
+        with rowq.connect(url, upkeep=False) as broker:
+            while not is_enough.is_set():
+                broker.send_many("orders", list(range(5)))
+                broker.ack_many(broker.receive("orders", max=5))
+
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(write) for _ in range(4)]
+        try:
+            archived = [archive(spark, url, lake) for _ in range(3)]
+        finally:
+            is_enough.set()
+        for writer in writers:
+            writer.result(30)
+    assert archived[0] + archived[1] + archived[2] > 0
+    archive(spark, url, lake)
+    assert {each: lines(spark, lake, each) for each in KINDS} == {each: hot(url, each) for each in KINDS}
+
+
+def test_two_archives_at_the_same_time_publish_a_segment_once(
+    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_off(broker, 10)
+    real_write = archiving.write
+
+    def write_slowly(*given: Any) -> None:
+        """Another one comes, and is through, while this one writes."""
+        real_write(*given)
+        with monkeypatch.context() as patch:
+            patch.setattr(archiving, "write", real_write)
+            pipeline.archive(spark, url, lake, kinds=("history",))
+
+    monkeypatch.setattr(archiving, "write", write_slowly)
+    pipeline.archive(spark, url, lake, kinds=("history",))
+    assert lines(spark, lake, "history") == hot(url, "history")
+    assert len(Lake(lake).snapshot().files) == 1
+    assert len([path for path in lake.rglob("*.parquet") if "history" in path.parts]) == 1
+
+
+def test_lines_that_retention_removed_meanwhile_are_not_missed(
+    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_off(broker, 10)
+    real_write = archiving.write
+
+    def write_late(*given: Any) -> None:
+        broker.purge("orders", states=["finished"])
+        work_off(broker, 2)
+        real_write(*given)
+
+    monkeypatch.setattr(archiving, "write", write_late)
+    pipeline.archive(spark, url, lake, kinds=("history",))
+    monkeypatch.undo()
+    pipeline.archive(spark, url, lake, kinds=("history",))
+    assert lines(spark, lake, "history") == hot(url, "history")
+
+
+def test_lines_that_did_not_arrive_are_told_and_nothing_is_purged(
+    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_off(broker, 10)
+    monkeypatch.setattr(archiving, "write", lambda *given: None)
+    with pytest.raises(LakeError, match="has 10 lines, and 0 arrived"):
+        pipeline.archive(spark, url, lake, purge_after_ms=0)
+    assert len(hot(url, "history")) == 10
+    monkeypatch.undo()
+    pipeline.archive(spark, url, lake)
+    assert lines(spark, lake, "history") == hot(url, "history")
+
+
+def test_a_file_that_is_missing_keeps_the_lines_in_the_database(spark: SparkSession, url: str, broker: rowq.Broker, lake: Path) -> None:
+    work_off(broker, 5)
+    pipeline.archive(spark, url, lake)
+    next(lake.joinpath("history").rglob("*.parquet")).unlink()
+    with pytest.raises(LakeError, match="backup"):
+        pipeline.archive(spark, url, lake, purge_after_ms=0)
+    assert len(hot(url, "history")) == 5
+
+
+def test_a_restored_database_is_refused(spark: SparkSession, tmp_path: Path, lake: Path) -> None:
+    database = SqliteDatabase(tmp_path)
+    with rowq.connect(database.url, upkeep=False) as broker:
+        work_off(broker, 5)
+    backup = tmp_path / "backup.db"
+    shutil.copy(database.path, backup)
+    pipeline.archive(spark, database.url, lake)
+    for path in tmp_path.glob("jobs.db*"):
+        path.unlink()
+    shutil.copy(backup, database.path)
+    with pytest.raises(LakeMismatch, match="brought back from a backup"):
+        pipeline.archive(spark, database.url, lake)
+    with Archiver(database.url, lake) as archiver, pytest.raises(LakeMismatch):
+        archiver.pending("history")
+
+
+def test_a_restored_lake_is_refused(spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, tmp_path: Path) -> None:
+    work_off(broker, 5)
+    pipeline.archive(spark, url, lake)
+    shutil.copytree(lake, tmp_path / "backup")
+    work_off(broker, 5)
+    pipeline.archive(spark, url, lake)
+    with pytest.raises(LakeMismatch, match="bring the lake back from a newer backup"):
+        pipeline.archive(spark, url, tmp_path / "backup")
+
+
+def test_the_lake_of_another_database_is_refused(spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, tmp_path: Path) -> None:
+    work_off(broker, 2)
+    pipeline.archive(spark, url, lake)
+    other = new_database("sqlite", tmp_path).elsewhere().url
+    with rowq.connect(other, upkeep=False) as stranger:
+        work_off(stranger, 2)
+    with pytest.raises(LakeMismatch, match="another database"):
+        pipeline.archive(spark, other, lake)
+
+
+def test_a_server_is_no_database(lake: Path) -> None:
+    with pytest.raises(InvalidArgument, match="URL of its database"):
+        Archiver("http://localhost:8080", lake)
+
+
+def test_days_are_read_alone(spark: SparkSession, url: str, broker: rowq.Broker, lake: Path) -> None:
+    work_off(broker, 3)
+    pipeline.archive(spark, url, lake)
+    day = Lake(lake).snapshot().files_of("history")[0].date
+    assert pipeline.read_lake(spark, lake, "history", since=day, until=day).count() == 3
+    assert pipeline.read_lake(spark, lake, "history", since="2999-01-01").count() == 0
+    assert pipeline.read_lake(spark, lake, "history", until="1999-01-01").columns == pipeline.read_lake(spark, lake, "history").columns
+
+
+def test_small_files_become_one_and_the_old_ones_go_with_a_vacuum(spark: SparkSession, url: str, broker: rowq.Broker, lake: Path) -> None:
+    work_off(broker, 10)
+    let_die(broker, ["no"])
+    pipeline.archive(spark, url, lake, segment_lines=3)
+    before = {kind: lines(spark, lake, kind) for kind in KINDS}
+    reader = pipeline.read_lake(spark, lake, "history")  # somebody reads on while it is compacted
+    days = {kind: len({file.date for file in Lake(lake).snapshot().files_of(kind)}) for kind in KINDS}
+    done = pipeline.compact(spark, lake)
+    assert done.before > done.after == sum(days.values())
+    assert {kind: lines(spark, lake, kind) for kind in KINDS} == before
+    assert reader.count() == 10
+    assert pipeline.compact(spark, lake).before == 0
+    removed = pipeline.vacuum(lake, older_than_ms=0)
+    assert removed.files >= done.before
+    assert len(list(lake.rglob("*.parquet"))) == done.after
+    assert {kind: lines(spark, lake, kind) for kind in KINDS} == before
+    work_off(broker, 2)
+    pipeline.archive(spark, url, lake)
+    assert lines(spark, lake, "history") == hot(url, "history")
+
+
+def test_a_compaction_that_was_cut_off_changes_nothing(
+    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_off(broker, 6)
+    pipeline.archive(spark, url, lake, segment_lines=3, kinds=("history",))
+
+    def killed(*given: Any, **options: Any) -> bool:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "publish", killed)
+        with pytest.raises(Killed):
+            pipeline.compact(spark, lake)
+    assert lines(spark, lake, "history") == hot(url, "history")
+    assert pipeline.compact(spark, lake).after == 1
+    assert lines(spark, lake, "history") == hot(url, "history")
+
+
+def test_two_compactions_at_the_same_time_replace_files_once(
+    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_off(broker, 6)
+    pipeline.archive(spark, url, lake, segment_lines=3, kinds=("history",))
+    real = Lake.publish
+
+    def overtaken(*given: Any, **options: Any) -> bool:
+        with monkeypatch.context() as patch:
+            patch.setattr(Lake, "publish", real)
+            pipeline.compact(spark, lake)
+        return real(*given, **options)
+
+    monkeypatch.setattr(Lake, "publish", overtaken)
+    with pytest.raises(LakeBusy):
+        pipeline.compact(spark, lake)
+    assert lines(spark, lake, "history") == hot(url, "history")

@@ -1,0 +1,1 @@
+"""Queues through Spark: options, reading, streams, sinks, and what is left after kill -9."""

@@ -1,0 +1,56 @@
+"""One Spark session for all tests of a worker: it takes seconds to start, and forgets nothing that matters between tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import rowq
+import rowq.spark
+from tests.support.database import KINDS, Database, new_database
+
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.sql.shuffle.partitions": 2}
+"""A JVM that lives for some seconds need not optimise itself."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests are handed out by groups: one worker gets all that share the session, and there is one JVM."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    spark = rowq.spark.session("local[2]", "rowq tests", **QUICK, **{"spark.sql.warehouse.dir": str(warehouse)})
+    spark.sparkContext.setLogLevel("OFF")  # what is provoked here would fill pages
+    yield spark
+    spark.stop()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every database where it takes a moment; where Spark itself runs, the file and one server, which are read in two ways."""
+    if "database" in metafunc.fixturenames:
+        is_quick = not {"spark", "start"} & set(metafunc.fixturenames)
+        metafunc.parametrize("database", KINDS if is_quick else KINDS[:2], indirect=True)
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    return new_database(request.param, tmp_path)
+
+
+@pytest.fixture
+def url(database: Database) -> str:
+    return database.url
+
+
+@pytest.fixture
+def broker(url: str) -> Iterator[rowq.Broker]:
+    with rowq.connect(url) as broker:
+        yield broker

@@ -1,0 +1,1 @@
+"""Tables as Arrow, settled lines and publishing, on every database and without Spark."""

@@ -1,0 +1,64 @@
+"""A database of every kind, with a broker, its tables and a publisher on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.publishing import Publisher, open_publisher
+from rowq.tabular import Tabular, open_tabular
+from tests.rivals.process import Rival
+from tests.support.database import KINDS, Database, new_database
+
+Start = Callable[..., Rival]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def database(kind: str, tmp_path: Path) -> Database:
+    return new_database(kind, tmp_path)
+
+
+@pytest.fixture
+def url(database: Database) -> str:
+    return database.url
+
+
+@pytest.fixture
+def broker(url: str) -> Iterator[rowq.Broker]:
+    with rowq.connect(url, upkeep=False) as broker:
+        yield broker
+
+
+@pytest.fixture
+def tabular(broker: rowq.Broker, url: str) -> Iterator[Tabular]:
+    with open_tabular(url) as tabular:
+        yield tabular
+
+
+@pytest.fixture
+def publisher(broker: rowq.Broker, url: str) -> Iterator[Publisher]:
+    with open_publisher(url, actor="writer") as publisher:
+        yield publisher
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """`start("writing", url, …)`: one more process. Nobody outlives the test."""
+    started: list[Rival] = []
+
+    def start_one(part: str, url: str, *arguments: object) -> Rival:
+        started.append(Rival(part, url, tmp_path / f"{len(started)}-{part}.log", *arguments, package="tests.tabular"))
+        return started[-1]
+
+    yield start_one
+    for rival in started:
+        rival.clear_away()

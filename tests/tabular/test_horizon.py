@@ -1,0 +1,226 @@
+"""Whoever reads on from settled line to settled line reads every line once, whatever is open and whoever writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rowq import Broker
+from rowq.store.mariadb_horizon import MariadbHorizon
+from rowq.tabular import LOGS, Tabular, open_tabular
+from tests.support.crowd import together
+from tests.support.database import Database, run
+from tests.support.patience import eventually
+from tests.tabular.conftest import Start
+
+SERVERS = ("postgresql", "mariadb")
+on_servers = pytest.mark.parametrize("kind", SERVERS, indirect=True)
+
+
+class Follower:
+    """Reads a log as a stream does: from one settled line to the next."""
+
+    def __init__(self, tabular: Tabular, log: str = "audit") -> None:
+        self._tabular = tabular
+        self._log = log
+        self.line = 0
+        self.lines: list[int] = []
+
+    def follow(self) -> int:
+        """How many lines were new."""
+        upto = self._tabular.settled(self._log)
+        assert upto >= self.line
+        found = [
+            line
+            for batch in self._tabular.read_lines(self._log, self.line, upto, queues=None, columns=["line"])
+            for line in batch["line"].to_pylist()
+        ]
+        assert found == sorted(found)
+        self.lines += found
+        self.line = upto
+        return len(found)
+
+
+def lines_of(database: Database, log: str = "audit") -> list[int]:
+    """What the table really holds, by a connection of the test's own."""
+    connection = database.connection()
+    try:
+        prefix = "rowq." if database.url.startswith("postgresql") else ""
+        return [row[0] for row in run(connection, f"SELECT id FROM {prefix}rowq_{log} WHERE queue <> '' ORDER BY id").fetchall()]
+    finally:
+        connection.close()
+
+
+def test_of_an_empty_log_line_0_is_settled(tabular: Tabular) -> None:
+    assert [tabular.settled(log) for log in LOGS] == [0, 0]
+    assert list(tabular.read_lines("audit", 0, 0, queues=None)) == []
+
+
+def test_what_is_committed_is_settled(broker: Broker, tabular: Tabular, database: Database) -> None:
+    broker.configure("q", keep="outcome")
+    followers = [Follower(tabular, log) for log in LOGS]
+    for _ in range(3):
+        broker.send_many("q", range(5))
+        broker.ack_many(broker.receive("q", max=5))
+        assert all(follower.follow() for follower in followers)
+    assert [follower.lines for follower in followers] == [lines_of(database, log) for log in LOGS]
+    assert [tabular.settled(log) for log in LOGS] == [tabular.last_line(log) for log in LOGS]
+
+
+@pytest.fixture
+def hold_open(broker: Broker, database: Database) -> Any:
+    """An application's own transaction in which something was sent; called, it gives the connection to end it with."""
+    opened: list[Any] = []
+
+    def open_one() -> Any:
+        opened.append(database.connection())
+        broker.within(opened[-1]).send("q", "open")
+        return opened[-1]
+
+    yield open_one
+    for connection in opened:
+        connection.close()
+
+
+Hold = Callable[[], Any]
+
+
+@on_servers
+def test_nothing_above_an_open_transaction_appears_and_nothing_of_it_is_missed(
+    broker: Broker, tabular: Tabular, database: Database, hold_open: Hold
+) -> None:
+    broker.send_many("q", range(3))
+    follower = Follower(tabular)
+    follower.follow()
+    held = hold_open()
+    broker.send_many("q", range(3))
+    visible = lines_of(database)
+    assert follower.follow() == 0
+    assert follower.lines == visible[:3]
+    assert follower.follow() == 0
+    held.commit()
+    eventually(follower.follow)
+    eventually(lambda: follower.follow() or follower.line == tabular.last_line("audit"))
+    assert follower.lines == lines_of(database)
+    assert len(follower.lines) == 7
+
+
+@on_servers
+def test_what_is_open_when_nobody_has_ended_since_counts_too(broker: Broker, url: str, tabular: Tabular, hold_open: Hold) -> None:
+    """On PostgreSQL the end of a snapshot lies below a transaction that began after the last one that ended."""
+    broker.send("q", 1)
+    before = tabular.last_line("audit")
+    held = hold_open()
+    with open_tabular(url) as fresh:
+        assert fresh.settled("audit") <= before
+        held.commit()
+        assert eventually(lambda: fresh.settled("audit") > before)
+
+
+@on_servers
+def test_a_transaction_that_is_rolled_back_leaves_a_gap_and_no_delay(
+    broker: Broker, tabular: Tabular, database: Database, hold_open: Hold
+) -> None:
+    follower = Follower(tabular)
+    held = hold_open()
+    broker.send("q", 1)
+    held.rollback()
+    assert eventually(follower.follow) == 1
+    assert follower.lines == lines_of(database)
+
+
+@on_servers
+def test_senders_are_not_held_up_by_somebody_who_waits_for_an_open_transaction(broker: Broker, tabular: Tabular, hold_open: Hold) -> None:
+    hold_open()
+    broker.send("q", 1)
+    order: list[str] = []
+
+    def settle() -> None:
+        tabular.settled("audit")
+        order.append("settled")
+
+    def send() -> None:
+        broker.send_many("q", range(3))
+        order.append("sent")
+
+    together(settle, send)
+    assert order[0] == "sent"
+
+
+def test_an_open_transaction_of_the_one_writer_hides_nothing(broker: Broker, url: str, hold_open: Hold, kind: str) -> None:
+    if kind != "sqlite":
+        pytest.skip("others write at the same time there")
+    broker.send("q", 1)
+    held = hold_open()
+    with open_tabular(url) as tabular:
+        follower = Follower(tabular)
+        assert follower.follow() == 1
+        held.commit()
+        assert follower.follow() == 1
+
+
+@on_servers
+@pytest.mark.timeout(120)
+def test_four_writers_at_once_and_every_line_is_read_exactly_once(
+    broker: Broker, tabular: Tabular, database: Database, start: Start
+) -> None:
+    broker.configure("q", keep="outcome")
+    writers = [start("writing", database.url, name) for name in range(4)]
+    for writer in writers:
+        writer.await_said("wrote")
+    followers = [Follower(tabular, log) for log in LOGS]
+
+    def has_read_enough() -> bool:
+        for follower in followers:
+            follower.follow()
+        return len(followers[1].lines) > 3_000
+
+    eventually(has_read_enough, within=60)
+    for writer in writers:
+        writer.finish()
+    for follower, log in zip(followers, LOGS, strict=True):
+        eventually(lambda follower=follower, log=log: follower.follow() == 0 and follower.line == tabular.last_line(log))  # type: ignore[misc]
+        assert follower.lines == lines_of(database, log), log
+
+
+class Crowded:
+    """A log that is never without somebody who writes to it: a reader does not get the lock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.roles: list[str] = []
+        ask = MariadbHorizon._ask
+
+        def ask_among_many(horizon: MariadbHorizon, log: str, role: str) -> int | None:
+            self.roles.append(role)
+            return None if role == "reader" else ask(horizon, log, role)
+
+        monkeypatch.setattr(MariadbHorizon, "_ask", ask_among_many)
+
+
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_where_there_is_always_somebody_who_writes_the_lock_is_asked_for_as_a_writer(
+    broker: Broker, tabular: Tabular, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowded = Crowded(monkeypatch)
+    broker.send("q", 1)
+    assert tabular.settled("audit") == tabular.last_line("audit")
+    assert crowded.roles == ["reader", "writer"]
+    broker.send("q", 2)  # nothing is left locked
+    assert tabular.settled("audit") == tabular.last_line("audit")
+    assert crowded.roles == ["reader", "writer", "writer"]
+
+
+@pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
+def test_but_not_while_somebody_keeps_a_transaction_open(
+    broker: Broker, tabular: Tabular, monkeypatch: pytest.MonkeyPatch, hold_open: Hold
+) -> None:
+    crowded = Crowded(monkeypatch)
+    broker.send("q", 1)
+    before = tabular.settled("audit")
+    hold_open()
+    broker.send("q", 2)
+    crowded.roles.clear()
+    assert tabular.settled("audit") == before
+    assert crowded.roles == []
