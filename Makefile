@@ -7,7 +7,8 @@
 PYTHON  ?=
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3)
 VENV    ?= .venv$(if $(PYTHON),-$(subst /,-,$(PYTHON)))
-WORKERS ?= auto
+# Tests wait more than they compute: one worker more than there are cores.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 ARGS    ?=
 
 BIN   := $(VENV)/bin
@@ -24,7 +25,7 @@ help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 test: $(VENV)/.has-dev tools ## Run every test, in parallel
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(VENV)/.has-dev ## Check format, lint, types and imports
 	$(BIN)/ruff format --check $(TREES)

@@ -20,6 +20,7 @@ from benchmarks.postgresql import processes as postgresql_processes
 from benchmarks.postgresql import snapshot as postgresql_snapshot
 from benchmarks.scale import FULL, QUICK
 from benchmarks.scratch import scratch
+from benchmarks.spark import chapter as spark
 from benchmarks.table import to_rich
 
 BENCHMARKS: dict[str, Callable[[Bench], Chapter]] = {
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Bench], Chapter]] = {
     postgresql_snapshot.NAME: postgresql_snapshot.run,
     postgresql_endurance.NAME: postgresql_endurance.run,
     "mariadb": mariadb.run,
+    spark.NAME: spark.run,
 }
 
 

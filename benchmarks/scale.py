@@ -41,6 +41,14 @@ class Scale(NamedTuple):
     process_seconds: float = 1
     """Of one process or of two, in a turn."""
     endurance_seconds: float = 300
+    read_rows: int = 1_000_000
+    """Of a table that Spark reads, in a turn."""
+    written_rows: int = 200_000
+    """That Spark writes, in a turn."""
+    drained_batches: int = 5
+    """Of a stream, in a turn."""
+    few_a_batch: int = 200
+    many_a_batch: int = 20_000
 
 
 FULL = Scale()
@@ -63,4 +71,9 @@ QUICK = Scale(
     held=20_000,
     lease_seconds=1,
     endurance_seconds=10,
+    read_rows=20_000,
+    written_rows=10_000,
+    drained_batches=2,
+    few_a_batch=50,
+    many_a_batch=2_000,
 )

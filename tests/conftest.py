@@ -28,10 +28,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(close_pools)  # the last to be added is the first to be called
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What starts Java comes last: it takes all the machine has, beside tests that measure time."""
     items.sort(key=lambda item: item.path.parent.name in WITH_JAVA)
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.hookimpl(wrapper=True)

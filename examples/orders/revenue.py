@@ -42,7 +42,9 @@ def main(url: str, folder: Path) -> None:
         hours.persist()
         hours.write.mode("overwrite").parquet(str(folder / "revenue" / f"batch={number}"))
         results = hours.select(F.to_json(F.struct("*")).alias("payload"))
-        transaction = {"txnAppId": "revenue", "txnVersion": str(number)}
+        # With a new checkpoint batches are numbered from 0 again, and are others: the id of the query, which the checkpoint keeps, tells.
+        query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        transaction = {"txnAppId": f"revenue-{query}", "txnVersion": str(number)}
         results.write.format("rowq").mode("append").options(url=url, queue="results", **transaction).save()
         hours.unpersist()
 

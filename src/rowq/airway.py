@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from rowq.errors import BrokerClosed, RowqError
 from rowq.flight import Flight
 from rowq.forks import forks
-from rowq.fusion import Fusion
+from rowq.fusion import LOOK_UP_EVERY, Fusion
 from rowq.pending import Abandoned, Pending, Perform, WaitingLine, answer, outcome, resolve
 from rowq.store.calls import Call
 
@@ -70,8 +70,10 @@ class Airway:
         self._slow.check_open()
         if self._is_closed:
             raise BrokerClosed("this broker is closed: connect again")
-        for ended in [known for known in self._routes if known.is_closed()]:
-            self._routes.pop(ended).close(0)
+        for ended in [known for known in list(self._routes) if known.is_closed()]:
+            left = self._routes.pop(ended, None)  # loops of other threads may be opening theirs in this moment
+            if left is not None:
+                left.close(0)
         route = self._routes[loop] = _Route(loop, self._make(), self._timeout, self.abandoned)
         return route
 
@@ -84,6 +86,8 @@ class _Route:
         self._perform = perform
         self._abandoned = abandoned
         self._line = WaitingLine(timeout)
+        self._timeout = timeout
+        self._watch: asyncio.TimerHandle | None = None
         self._gathered: list[Pending] = []
         self._flight: Flight | None = None
         self._is_idle = threading.Event()
@@ -96,10 +100,11 @@ class _Route:
         self._gathered.append(pending)
 
     def close(self, timeout: float) -> None:
-        if self._loop.is_running() and not self._is_own_thread():
+        if not self._loop.is_running():
+            if self._flight is not None:
+                self._flight.abandon()
+        elif not self._is_own_thread():  # there, what is on its way arrives later: to wait would keep it from that
             self._is_idle.wait(timeout)
-        elif self._flight is not None:
-            self._flight.abandon()
 
     def _is_own_thread(self) -> bool:
         try:
@@ -119,6 +124,15 @@ class _Route:
         if self._flight is None:
             self._flight = Flight(self._loop, self._fly)
             self._flight.take_off()
+        if self._line and self._watch is None:
+            self._watch = self._loop.call_later(self._timeout, self._answer_late)
+
+    def _answer_late(self) -> None:
+        """A database that stands still keeps those on their way waiting, but not those behind them. Looks again while there are any."""
+        self._watch = None
+        resolve(self._line.take_late(), self._abandoned)
+        if self._line:
+            self._watch = self._loop.call_later(LOOK_UP_EVERY, self._answer_late)
 
     def _fly(self) -> None:
         try:

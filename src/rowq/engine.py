@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from rowq.clock import Clock, running
@@ -28,6 +30,8 @@ from rowq.waiting import WaitingRoom
 
 POLL_EVERY = 0.1
 POLL_SHARE = 50
+_RELEASED = 100
+"""Calls whose messages are given back by one transaction."""
 
 
 class Engine:
@@ -60,6 +64,8 @@ class Engine:
         self.store.on_tidings = self._tell
         if herald is not None:
             herald.listen(self._hear)
+        self._left: deque[Receive] = deque()
+        self._is_releasing = threading.Lock()
         self._news: int | None = None
         self._poll_at = 0.0
         self._is_closing = self._is_heard = False
@@ -150,11 +156,25 @@ class Engine:
     def give_back(self, call: Call[Any]) -> None:
         """Messages leased to somebody who has gone away without them; not where that could deliver one twice."""
         if isinstance(call, Receive) and call.result:
-            threading.Thread(target=self._release, args=(call,), name="rowq-release", daemon=True).start()
+            self._left.append(call)
+            self._start_releasing()
 
-    def _release(self, call: Receive) -> None:
-        with suppress(RowqError):  # closed meanwhile, or the database is away: the leases will run out
-            self._fusion.run(Act(lambda work: settling.release(work, call), durable=False))
+    def _start_releasing(self) -> None:
+        """One thread at a time: many may go away in the same moment, and an event loop has to tell of each."""
+        if self._left and self._is_releasing.acquire(blocking=False):
+            try:
+                threading.Thread(target=self._release, name="rowq-release", daemon=True).start()
+            except RuntimeError:  # there are too many threads: whoever comes next tries again
+                self._is_releasing.release()
+
+    def _release(self) -> None:
+        try:
+            while calls := [self._left.popleft() for _ in range(min(len(self._left), _RELEASED))]:
+                with suppress(RowqError):  # closed meanwhile, or the database is away: the leases will run out
+                    self._fusion.run(Act(partial(settling.release, calls=calls), durable=False))
+        finally:
+            self._is_releasing.release()
+        self._start_releasing()  # somebody may have come in between
 
     def _leave_to_parent(self) -> None:
         """In the child of a fork."""

@@ -8,9 +8,12 @@ there. So the calls of a loop need no other thread, and nobody queues for the in
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from typing import Any, Generic, Protocol, TypeVar
 
 from greenlet import getcurrent, greenlet
 
@@ -28,18 +31,22 @@ class Flight(greenlet):
         self._stop = 0
         """How often it has waited: what continues an earlier stop comes too late."""
         self._holding: Closable | None = None
+        self.others = 0.0
+        """Seconds that the thread has worked for others, while this one waited."""
 
     def take_off(self) -> None:
         """Returns as soon as it waits for the first time, or has ended."""
         self._go_on(self._stop)
 
-    def wait_for_socket(self, socket: int, holding: Closable, *, to_write: bool = False) -> None:
-        """Until it can be read, or else written. `holding`: what is to be closed should the loop end before."""
+    def wait_for_socket(self, socket: int, holding: Closable, *, to_write: bool = False, at_most: float | None = None) -> None:
+        """Until it can be read, or else written, or so many seconds are over. `holding`: what is to be closed should the loop end
+        before."""
         self._holding = holding
         arrived = self._next_stop()
         self._loop.add_reader(socket, arrived)
         if to_write:
             self._loop.add_writer(socket, arrived)
+        timer = None if at_most is None else self._loop.call_later(at_most, arrived)
         try:
             self._wait()
         finally:
@@ -47,23 +54,34 @@ class Flight(greenlet):
             self._loop.remove_reader(socket)
             if to_write:
                 self._loop.remove_writer(socket)
+            if timer is not None:
+                timer.cancel()
 
-    def wait_for_thread(self, function: Callable[[], T]) -> T:
-        """What takes a while and does not know of flights is done by a thread."""
-        future = self._loop.run_in_executor(None, function)
+    def wait_for_thread(self, function: Callable[[], T], unwanted: Callable[[T], None]) -> T:
+        """What takes a while and does not know of flights is done by a thread. `unwanted` gets what it brings when nobody waits for it
+        any more. The thread is its own: those of the loop may all be waiting for the very call that is on its way here."""
+        errand = self._holding = _Errand(function, unwanted)
         arrived = self._next_stop()
-        future.add_done_callback(lambda _: arrived())
-        self._wait()
-        return future.result()
+        threading.Thread(target=errand.run, args=(self._loop, arrived), name="rowq-flight", daemon=True).start()
+        try:
+            self._wait()
+        except BaseException:
+            errand.close()
+            raise
+        finally:
+            self._holding = None
+        return errand.future.result()
 
     def wait_for_time(self, seconds: float) -> None:
         self._loop.call_later(seconds, self._next_stop())
         self._wait()
 
     def abandon(self) -> None:
-        """Its loop has ended, and nothing will continue it: what it holds is closed."""
+        """Its loop does not run: what it holds is closed. Should the loop go on some day, it finds that out and tells its callers."""
         if self._holding is not None:
             self._holding.close()
+            with suppress(RuntimeError):  # the loop has ended for good
+                self._loop.call_soon_threadsafe(self._go_on, self._stop)
 
     def _next_stop(self) -> Callable[[], None]:
         self._stop += 1
@@ -71,12 +89,42 @@ class Flight(greenlet):
         return lambda: self._go_on(stop)
 
     def _wait(self) -> None:
+        worked = time.thread_time()
         self.parent.switch()  # type: ignore[union-attr]  # a flight always has one
+        self.others += time.thread_time() - worked
 
     def _go_on(self, stop: int) -> None:
         if stop == self._stop:
             self.parent = getcurrent()
             self.switch()
+
+
+class _Errand(Generic[T]):
+    """What a thread does for a flight."""
+
+    def __init__(self, function: Callable[[], T], unwanted: Callable[[T], None]) -> None:
+        self.future: Future[T] = Future()
+        self._function = function
+        self._unwanted = unwanted
+
+    def run(self, loop: asyncio.AbstractEventLoop, arrived: Callable[[], None]) -> None:
+        try:
+            result = self._function()
+        except BaseException as error:
+            with suppress(InvalidStateError):
+                self.future.set_exception(error)
+        else:
+            try:
+                self.future.set_result(result)
+            except InvalidStateError:
+                self._unwanted(result)
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(arrived)
+
+    def close(self) -> None:
+        """Nobody waits for it any more."""
+        if not self.future.cancel() and not self.future.cancelled() and self.future.exception() is None:
+            self._unwanted(self.future.result())
 
 
 def current() -> Flight | None:
@@ -85,10 +133,16 @@ def current() -> Flight | None:
     return here if isinstance(here, Flight) else None
 
 
-def slowly(function: Callable[[], T]) -> T:
-    """What waits by itself, wherever it is called."""
+def others_ms() -> int:
+    """Time that was not spent waiting for an answer, but for a loop that was busy with something else."""
     flight = current()
-    return function() if flight is None else flight.wait_for_thread(function)
+    return 0 if flight is None else int(flight.others * 1000)
+
+
+def slowly(function: Callable[[], T], unwanted: Callable[[T], None] = lambda result: None) -> T:
+    """What waits by itself, wherever it is called. `unwanted`: what becomes of a result when the loop has ended before it came."""
+    flight = current()
+    return function() if flight is None else flight.wait_for_thread(function, unwanted)
 
 
 def pause(seconds: float) -> None:

@@ -20,7 +20,7 @@ from rowq.connect import open_engine
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.queue import check_own_name
-from rowq.model.stream import Held, Slice, Stream, check_stream_name
+from rowq.model.stream import Ahead, Held, Slice, Stream, check_stream_name
 from rowq.steps import Ask
 from rowq.store import ledger, slicing
 from rowq.store.calls import Act
@@ -60,12 +60,27 @@ class Ledger:
     def take(self, stream: str, epoch: int, after: int, most: int, most_bytes: int | None = None) -> int:
         """The number of the batch behind `after`: one that is there already, or else a new one of up to `most` messages, which come to
         about `most_bytes`; `after` itself when there is nothing. Everything up to `after` is acked."""
-        if type(most) is not int or not 1 <= most <= MOST_MESSAGES:
-            raise InvalidArgument(f"a batch has between 1 and {MOST_MESSAGES} messages, not {most!r}")
-        if most_bytes is not None and most_bytes < 1:
-            raise InvalidArgument(f"a batch has at least 1 byte, not {most_bytes!r}")
-        size = _NO_LIMIT if most_bytes is None else most_bytes
+        size = _checked_size(most, most_bytes)
         return self._write(lambda work: ledger.take(work, stream, epoch, after, most, size))
+
+    def lease_ahead(
+        self,
+        stream: str,
+        epoch: int,
+        after: int,
+        most: int,
+        most_bytes: int | None = None,
+        *,
+        batches: int = 1,
+        enough: int | None = None,
+    ) -> int | None:
+        """Leases one more batch for a later `take`, while the one with the number `after` is being worked on, and acks nothing. Gives its
+        number; `after` itself as long as fewer than `most` messages are ready, since a part of a batch is not leased early; None when
+        `batches` batches or `enough` messages are there, or when the stream has gone on."""
+        if batches < 1:
+            raise InvalidArgument(f"at least 1 batch is leased ahead, not {batches!r}")
+        ahead = Ahead(batches, most, _checked_size(most, most_bytes), enough)
+        return self._write(lambda work: ledger.lease_ahead(work, stream, epoch, after, ahead))
 
     def ack(self, stream: str, epoch: int, upto: int) -> None:
         """All batches up to that one are done; whoever says it again changes nothing."""
@@ -125,6 +140,15 @@ class Ledger:
         self._engine.check_open()
         with self._engine.dialect.reading() as session:
             return look(session)
+
+
+def _checked_size(most: int, most_bytes: int | None) -> int:
+    """How many bytes a batch may have."""
+    if type(most) is not int or not 1 <= most <= MOST_MESSAGES:
+        raise InvalidArgument(f"a batch has between 1 and {MOST_MESSAGES} messages, not {most!r}")
+    if most_bytes is not None and most_bytes < 1:
+        raise InvalidArgument(f"a batch has at least 1 byte, not {most_bytes!r}")
+    return _NO_LIMIT if most_bytes is None else most_bytes
 
 
 def _same(answer: T) -> T:

@@ -88,6 +88,18 @@ class WaitingLine:
                     batch.append(pending)
         return batch, late
 
+    def take_late(self) -> list[Pending]:
+        """Those at the front whose time is over, before they had their turn: they have their error."""
+        late: list[Pending] = []
+        now = time.monotonic()
+        with self.mutex:
+            while self._waiting and now > self._waiting[0].deadline:
+                pending = self._waiting.popleft()
+                self._bytes -= pending.call.size
+                pending.call.error = self._late_error()
+                late.append(pending)
+        return late
+
     def first_thread(self) -> Pending | None:
         """Under the mutex."""
         return next((pending for pending in self._waiting if pending.future is None and not pending.is_gone), None)

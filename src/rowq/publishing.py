@@ -11,7 +11,7 @@ however often it is asked for.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -30,6 +30,7 @@ from rowq.store.arrow import ArrowDriver
 from rowq.store.calls import Act, Call, Send
 from rowq.store.policies import Known, check_payload
 from rowq.store.tabular_schema import to_staged
+from rowq.store.work import Work
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,20 +38,23 @@ if TYPE_CHECKING:
 __all__ = ["Mapping", "Publisher", "open_publisher"]
 
 T = TypeVar("T")
-_ROWS, _BYTES = 5_000, 8 << 20
-"""What is written by one transaction."""
+ROWS, MOST_ROWS, _BYTES = 10_000, 1_000_000, 8 << 20
+"""What is written by one transaction when rows are put down, or sent directly: so many, and about so much."""
 _LONGEST_STAGE, _LONGEST_WRITER = 64, 255
 
 
-def open_publisher(url: str, *, actor: str | None = None) -> Publisher:
-    """Nothing is opened before it is needed. `actor`: who is named in the audit."""
-    return Publisher(url, actor)
+def open_publisher(url: str, *, actor: str | None = None, rows: int = ROWS) -> Publisher:
+    """Nothing is opened before it is needed. `actor`: who is named in the audit. `rows`: how many a transaction writes at most."""
+    if type(rows) is not int or not 1 <= rows <= MOST_ROWS:
+        raise InvalidArgument(f"one transaction writes between 1 and {MOST_ROWS} rows, not {rows!r}")
+    return Publisher(url, actor, rows)
 
 
 class Publisher:
-    def __init__(self, url: str, actor: str | None = None) -> None:
+    def __init__(self, url: str, actor: str | None = None, rows: int = ROWS) -> None:
         self._url = url
         self._actor = actor
+        self._rows = rows
         self._engine: Engine | None = None
         self._driver: ArrowDriver | None = None
 
@@ -76,12 +80,12 @@ class Publisher:
         _check_name(writer, "a writer", _LONGEST_WRITER)
         if type(version) is not int or not 0 <= version < 1 << 62:
             raise InvalidArgument(f"a version is a whole number from 0 on, not {version!r}")
-        if len({stage for stage, _ in stages}) != len(stages):
-            raise InvalidArgument("a stage is named twice: name each once")
-        try:
-            return self._run(Act(lambda work: staging.publish(work, writer, version, stages, kept)))
-        except staging.Abandoned as abandoned:
-            raise abandoned.error from None
+        return self._publish(lambda work: staging.publish(work, writer, version, stages, kept), stages)
+
+    def publish_unnumbered(self, stages: Sequence[tuple[str, int]]) -> None:
+        """The same for whoever never asks a second time, and nothing is remembered of it. It still happens once: what was put down is
+        gone with the first time, and the second one would raise StagingLost."""
+        self._publish(lambda work: staging.publish_stages(work, stages), stages)
 
     def discard(self, stages: Sequence[tuple[str, int]]) -> None:
         """What was put down under these names will not be published."""
@@ -128,12 +132,15 @@ class Publisher:
     def _prepared(self, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> Iterator[list[Prepared]]:
         """Checked messages, as many at a time as one transaction should write."""
         drafting, bounds = Drafting(mapping), _Bounds(self._open())
-        seen = 0
-        for batch in batches:
-            messages = drafting.messages(batch)
-            bounds.check(messages, seen)
-            seen += len(messages)
-            yield from _pieces(messages)
+        return _pieces(_checked(batches, drafting, bounds), self._rows)
+
+    def _publish(self, act: Callable[[Work], T], stages: Sequence[tuple[str, int]]) -> T:
+        if len({stage for stage, _ in stages}) != len(stages):
+            raise InvalidArgument("a stage is named twice: name each once")
+        try:
+            return self._run(Act(act))
+        except staging.Abandoned as abandoned:
+            raise abandoned.error from None
 
 
 class _Bounds:
@@ -169,13 +176,22 @@ def _check_schema(known: Known, message: Prepared, row: int) -> None:
         raise type(error)(f"row {row}: {error}") from None
 
 
-def _pieces(messages: list[Prepared]) -> Iterator[list[Prepared]]:
+def _checked(batches: Iterable[pa.RecordBatch], drafting: Drafting, bounds: _Bounds) -> Iterator[Prepared]:
+    seen = 0
+    for batch in batches:
+        messages = drafting.messages(batch)
+        bounds.check(messages, seen)
+        seen += len(messages)
+        yield from messages
+
+
+def _pieces(messages: Iterable[Prepared], rows: int) -> Iterator[list[Prepared]]:
     piece: list[Prepared] = []
     size = 0
     for message in messages:
         piece.append(message)
         size += len(message.payload)
-        if len(piece) == _ROWS or size >= _BYTES:
+        if len(piece) == rows or size >= _BYTES:
             yield piece
             piece, size = [], 0
     if piece:

@@ -34,11 +34,13 @@ BARS = {
     "postgresql-snapshot": [Bar("at most", 2), Bar("at most", 2), Bar("at least", 70)],
     "postgresql-endurance": [Bar("at least", 90), Bar("at most", 150)],
     "mariadb": [Bar("at least", 65.8)],
+    "spark": [Bar("at least", 40), Bar("at least", 2.5), Bar("at least", 1.5), Bar("at least", 15)],
 }
 PARTLY = {"single", "postgresql-batches", "postgresql-processes"}
 """Whose peers may not be installed, or where one of two bars is to be met."""
 ONCE = {"postgresql-endurance"}
 """However many the rounds."""
+MARKS = {"spark": pytest.mark.timeout(300)}
 RATE = Gauge("send", "/s")
 
 
@@ -48,7 +50,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield Bench(TINY, 2, place)
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+# All that start Spark are given to one worker: there is one JVM, and one session.
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in BENCHMARKS])
 def test_a_benchmark_measures_in_every_round_and_holds_it_against_its_bars(name: str, bench: Bench) -> None:
     if name == "http" and not has_generator():
         assert not os.environ.get("CI"), "wrk is not installed"

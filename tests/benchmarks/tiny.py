@@ -31,4 +31,9 @@ TINY = Scale(
     lease_seconds=0.5,
     process_seconds=0.3,
     endurance_seconds=1.5,
+    read_rows=200,
+    written_rows=40,
+    drained_batches=2,
+    few_a_batch=2,
+    many_a_batch=10,
 )

@@ -32,9 +32,17 @@ def held(ledger: Ledger, ids: list[str]) -> Held:
 
 def test_list_shows_what_each_stream_holds(run: Run, held: Held) -> None:
     line = run("streams", "list").out.splitlines()[-1]
-    assert line.startswith("lake") and "orders" in line
+    assert line.split()[:5] == ["lake", "orders", "0", "1", "2"]
     (document,) = run("streams", "list", "--json").json
     assert (document["name"], document["messages"], document["batches"]) == ("lake", 2, 1)
+
+
+def test_list_names_the_batches_that_quarantine_asks_for(run: Run, ledger: Ledger, held: Held, broker: Broker) -> None:
+    broker.send("orders", 4)
+    assert ledger.take("lake", held.epoch, 1, 2) == 2
+    assert run("streams", "list").out.splitlines()[-1].split()[:5] == ["lake", "orders", "1", "2", "2"]
+    ledger.ack("lake", held.epoch, 2)
+    assert run("streams", "list").out.splitlines()[-1].split()[:4] == ["lake", "orders", "2", "0"]
 
 
 def test_revoke_sends_back_what_a_stream_holds(run: Run, broker: Broker, held: Held) -> None:

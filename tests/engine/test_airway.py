@@ -7,11 +7,14 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
 import pytest
+import uvloop
 
 from rowq import flight
 from rowq.airway import FEW, Airway
@@ -22,7 +25,7 @@ from rowq.store.calls import Call
 from rowq.store.retrying import WouldWait
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
-from tests.support.patience import eventually_async
+from tests.support.patience import eventually, eventually_async
 
 
 class Tower:
@@ -34,7 +37,7 @@ class Tower:
         self.holds = False
         self.error: BaseException | None = None
         self.closed = 0
-        self._near, self._far = socket.socketpair()
+        self.near, self._far = socket.socketpair()
 
     def perform(self, calls: Sequence[Call[Any]]) -> None:
         names = [call.name for call in calls if isinstance(call, Job)]
@@ -43,8 +46,8 @@ class Tower:
         if self.holds:
             here = flight.current()
             assert here is not None
-            here.wait_for_socket(self._near.fileno(), self)
-            self._near.recv(1)
+            here.wait_for_socket(self.near.fileno(), self)
+            self.near.recv(1)
         if self.error is not None:
             raise self.error
         for call, name in zip(calls, names, strict=True):
@@ -61,7 +64,7 @@ class Tower:
         self.closed += 1
 
     def end(self) -> None:
-        self._near.close()
+        self.near.close()
         self._far.close()
 
 
@@ -108,6 +111,20 @@ def test_the_loop_goes_on_while_a_batch_is_on_its_way_and_the_next_one_gathers(a
 
     assert asyncio.run(main()) == ["first", "a", "b"]
     assert tower.batches == [["first"], ["a", "b"]]
+
+
+def test_the_loop_of_the_server_flies_too(airway: Airway, tower: Tower) -> None:
+    async def main() -> list[str]:
+        tower.holds = True
+        first = asyncio.create_task(airway.run_async(Job("first")))
+        await eventually_async(lambda: tower.batches)
+        second = asyncio.create_task(airway.run_async(Job("second")))
+        tower.let_go()
+        return [await first, await second]
+
+    with closing(uvloop.new_event_loop()) as loop:
+        assert loop.run_until_complete(main()) == ["first", "second"]
+    assert tower.threads == {threading.get_ident()}
 
 
 def test_of_many_one_half_goes_first(airway: Airway, tower: Tower) -> None:
@@ -157,6 +174,25 @@ def test_a_call_past_its_timeout_is_not_performed(tower: Tower, slow: Fusion) ->
 
     asyncio.run(main())
     assert tower.batches == [["first"]]
+
+
+def test_a_call_past_its_timeout_is_answered_though_those_before_it_still_wait(tower: Tower, slow: Fusion) -> None:
+    airway = Airway(lambda: tower.perform, timeout=0.05, slow=slow)
+
+    async def main() -> None:
+        tower.holds = True
+        first = asyncio.create_task(airway.run_async(Job("first")))
+        await eventually_async(lambda: tower.batches)
+        for _ in range(2):
+            with pytest.raises(StoreBusy, match="not written"):
+                await asyncio.wait_for(airway.run_async(Job("late")), 10)
+        assert not first.done()
+        tower.let_go()
+        assert await first == "first"
+        assert await airway.run_async(Job("next")) == "next"
+
+    asyncio.run(main())
+    assert tower.batches == [["first"], ["next"]]
 
 
 def test_more_than_fits_into_memory_is_refused(airway: Airway, tower: Tower) -> None:
@@ -242,6 +278,55 @@ def test_an_interrupt_ends_the_batch_and_not_the_others(airway: Airway, tower: T
     assert calls[1].result() == "second"
 
 
+class Watched(asyncio.SelectorEventLoop):
+    """Lets something happen just when somebody looks whether it has ended."""
+
+    when_looked_at: Callable[[], object] | None = None
+
+    def is_closed(self) -> bool:
+        happens, self.when_looked_at = self.when_looked_at, None
+        if happens is not None:
+            happens()
+        return super().is_closed()
+
+
+def test_loops_may_begin_while_another_one_clears_up_behind_those_that_have_ended(airway: Airway) -> None:
+    with closing(Watched()) as ended:
+        ended.run_until_complete(all_of(airway, "first"))
+    ended.when_looked_at = lambda: Background(lambda: asyncio.run(all_of(airway, "meanwhile"))).result()
+    assert asyncio.run(all_of(airway, "last")) == ["last"]
+
+
+def test_closing_inside_the_loop_does_not_cut_off_what_is_on_its_way(airway: Airway, tower: Tower) -> None:
+    async def main() -> str:
+        tower.holds = True
+        mine = asyncio.create_task(airway.run_async(Job("mine")))
+        await eventually_async(lambda: tower.batches)
+        airway.close()
+        assert tower.closed == 0
+        tower.let_go()
+        return await mine
+
+    assert asyncio.run(main()) == "mine"
+
+
+def test_a_loop_that_goes_on_after_closing_tells_those_who_were_on_their_way(tower: Tower, slow: Fusion) -> None:
+    def perform(calls: Sequence[Call[Any]]) -> None:
+        here = flight.current()
+        assert here is not None
+        tower.batches.append(["mine"])
+        here.wait_for_socket(tower.near.fileno(), tower)
+        calls[0].error = StoreBusy(f"closed {tower.closed} times")
+
+    airway = Airway(lambda: perform, timeout=30, slow=slow)
+    with closing(asyncio.new_event_loop()) as loop:
+        mine = loop.create_task(airway.run_async(Job("mine")))
+        loop.run_until_complete(eventually_async(lambda: tower.batches))
+        airway.close()
+        with pytest.raises(StoreBusy, match="closed 1 times"):
+            loop.run_until_complete(asyncio.wait_for(mine, 10))
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_of_a_fork_leaves_what_is_on_its_way_to_its_parent(airway: Airway, tower: Tower) -> None:
     async def main() -> str:
@@ -282,7 +367,82 @@ def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion
     assert len(seen) > 2
 
 
+def test_a_thread_is_had_although_those_of_the_loop_all_wait_for_the_call(slow: Fusion) -> None:
+    def perform(calls: Sequence[Call[Any]]) -> None:
+        for call in calls:
+            call.result = flight.slowly(lambda: "done")
+
+    async def main() -> list[str]:
+        airway = Airway(lambda: perform, timeout=30, slow=slow)
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+
+        def ask() -> str:
+            return asyncio.run_coroutine_threadsafe(airway.run_async(Job("mine")), loop).result(10)
+
+        return await asyncio.gather(*(loop.run_in_executor(None, ask) for _ in range(2)))
+
+    assert asyncio.run(main()) == ["done", "done"]
+
+
+@pytest.mark.parametrize("comes_late", [True, False], ids=["that comes when it has ended", "that came just before"])
+def test_a_loop_that_ends_leaves_nothing_lying_about_that_a_thread_has_brought(slow: Fusion, comes_late: bool) -> None:
+    unwanted: list[str] = []
+    may_come, has_come = threading.Event(), threading.Event()
+
+    def fetch() -> str:
+        may_come.wait(10)
+        return "a connection"
+
+    def perform(calls: Sequence[Call[Any]]) -> None:
+        calls[0].result = flight.slowly(fetch, unwanted.append)
+
+    class Deaf(asyncio.SelectorEventLoop):
+        """Hears what a thread has to say, and ends before it can do anything about it."""
+
+        def call_soon_threadsafe(self, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]
+            has_come.set()
+            return super().call_soon_threadsafe(*arguments, **options)
+
+    airway = Airway(lambda: perform, timeout=30, slow=slow)
+    with closing(Deaf()) as loop:
+        mine = loop.create_task(airway.run_async(Job("mine")))
+        for _ in range(3):
+            loop.run_until_complete(asyncio.sleep(0))
+        mine.cancel()
+        loop.run_until_complete(asyncio.gather(mine, return_exceptions=True))
+        if not comes_late:
+            may_come.set()
+            assert has_come.wait(10)
+    may_come.set()
+    airway.close()
+    eventually(lambda: unwanted == ["a connection"])
+
+
+def test_what_the_loop_does_for_others_meanwhile_is_told_apart(tower: Tower, slow: Fusion) -> None:
+    seen: list[int] = []
+
+    def perform(calls: Sequence[Call[Any]]) -> None:
+        tower.perform(calls)
+        seen.append(flight.others_ms())
+
+    async def main() -> None:
+        airway = Airway(lambda: perform, timeout=30, slow=slow)
+        tower.holds = True
+        mine = asyncio.create_task(airway.run_async(Job("mine")))
+        await eventually_async(lambda: tower.batches)
+        until = time.thread_time() + 0.05
+        while time.thread_time() < until:
+            pass
+        tower.let_go()
+        await mine
+
+    asyncio.run(main())
+    assert seen[0] >= 49
+
+
 def test_outside_of_a_flight_everything_waits_as_it_is() -> None:
     assert flight.current() is None
+    assert flight.others_ms() == 0
     assert flight.slowly(threading.get_ident) == threading.get_ident()
     flight.pause(0)

@@ -35,6 +35,16 @@ def test_a_group_is_never_in_two_slices(broker: Broker, ledger: Ledger) -> None:
     assert len(sliced(ledger, 0, batch, 7)) > 2
 
 
+def test_a_group_stays_in_one_slice_when_some_of_it_are_gone(broker: Broker, ledger: Ledger) -> None:
+    ids = broker.send_many("orders", list(range(6)), group="g")
+    held = ledger.claim(STREAM, ["orders"])
+    batch = ledger.take(STREAM, held.epoch, 0, 10)
+    ledger.quarantine(STREAM, batch, [ids[2], ids[3]], "poison")
+    broker.purge("orders", states=["dead"])
+    assert sliced(ledger, 0, batch, 2) == [[0, 1, 4, 5]]
+    assert sliced(ledger, 0, batch, 6) == [[0, 1, 4, 5]]
+
+
 def test_what_does_not_fit_into_a_batch_follows_in_the_next(broker: Broker, ledger: Ledger, database: Database) -> None:
     broker.send_many("orders", list(range(10)), group="g")
     held = ledger.claim(STREAM, ["orders"])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import rowq
-from tests.spark.conftest import pytest_collection_modifyitems, spark
+from tests.spark.conftest import spark
 from tests.support.database import Database, new_database
 
-__all__ = ["pytest_collection_modifyitems", "spark"]
+__all__ = ["spark"]
 
 
 @pytest.fixture

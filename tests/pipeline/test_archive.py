@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from rowq.pipeline import archiving
 from rowq.pipeline.archiving import KINDS, Archiver
 from rowq.pipeline.lake import Lake
 from rowq.store.segment import Commit, Kind, Plan, Purge
+from tests.pipeline import dying
 from tests.pipeline.past import let_die, work_off
 from tests.support.database import Database, SqliteDatabase, new_database
 
@@ -138,40 +140,19 @@ def test_an_archive_that_ends_at_any_step_goes_on(
         assert archive(spark, url, lake) == 0
 
 
-DRIVER = """
-import os, sys
-from rowq.pipeline import archiving
-import rowq.pipeline, rowq.spark
-
-step, url, lake = sys.argv[1:]
-real_write, real_act = archiving.write, archiving.act
-
-def write(*given):
-    real_write(*given)
-    if step == "write":
-        os._exit(9)
-
-def act(engine, what, **options):
-    if step == "publish" and isinstance(what, archiving.Commit):
-        os._exit(9)
-    return real_act(engine, what, **options)
-
-archiving.write, archiving.act = write, act
-spark = rowq.spark.session("local[1]", **{"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"})
-rowq.pipeline.archive(spark, url, lake)
-"""
-
-
-@pytest.mark.parametrize("step", ["write", "publish"])
-def test_a_process_that_dies_leaves_an_archive_that_goes_on(
-    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, step: str
+def test_a_process_that_dies_behind_each_step_leaves_an_archive_that_goes_on(
+    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path
 ) -> None:
-    work_off(broker, 10)
-    died = subprocess.run([sys.executable, "-c", DRIVER, step, url, str(lake)], capture_output=True, timeout=200, check=False)
-    assert died.returncode == 9, died.stderr.decode()
-    pipeline.archive(spark, url, lake)
-    assert {kind: lines(spark, lake, kind) for kind in KINDS} == {kind: hot(url, kind) for kind in KINDS}
-    assert broker.stats("orders").finished == 10
+    seen: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
+    for step in dying.STEPS:
+        work_off(broker, 4)
+        seen = {kind: seen[kind] | set(hot(url, kind)) for kind in KINDS}
+        command = [sys.executable, "-m", "tests.pipeline.dying", step, url, str(lake)]
+        died = subprocess.run(command, env=os.environ | dying.gateway_of(spark), capture_output=True, timeout=100, check=False)
+        assert died.returncode == dying.STATUS, f"{step}: {died.stderr.decode()[-3_000:]}"
+    pipeline.archive(spark, url, lake, segment_lines=dying.SEGMENT_LINES, purge_after_ms=0)
+    assert {kind: lines(spark, lake, kind) for kind in KINDS} == {kind: sorted(seen[kind]) for kind in KINDS}
+    assert [hot(url, kind) for kind in KINDS] == [[], []]
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
@@ -289,6 +270,23 @@ def test_a_restored_database_is_refused(spark: SparkSession, tmp_path: Path, lak
         pipeline.archive(spark, database.url, lake)
     with Archiver(database.url, lake) as archiver, pytest.raises(LakeMismatch):
         archiver.pending("history")
+    with pytest.raises(LakeMismatch, match="brought back from a backup"):
+        pipeline.reports(spark, pipeline.Source(url=database.url, lake=lake))
+    assert pipeline.reports(spark, pipeline.Source(lake=lake)).throughput.collect()[0]["acked"] == 5
+
+
+def test_a_lake_that_another_run_has_just_gone_on_with_is_not_taken_for_an_old_one(
+    spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_off(broker, 2)
+    pipeline.archive(spark, url, lake)
+    before = Lake(lake).snapshot()
+    work_off(broker, 2)
+    pipeline.archive(spark, url, lake)
+    with Archiver(url, lake) as archiver:
+        read = iter([before, Lake(lake).snapshot()])
+        monkeypatch.setattr(archiver.lake.manifest, "snapshot", lambda: next(read))
+        assert archiver.pending("history") == 0
 
 
 def test_a_restored_lake_is_refused(spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, tmp_path: Path) -> None:

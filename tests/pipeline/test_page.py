@@ -150,3 +150,25 @@ def test_errors_that_mean_the_same_have_one_fingerprint(one: str, other: str, to
 def test_errors_that_differ_have_fingerprints_of_their_own() -> None:
     assert fingerprint("division by zero") != fingerprint("connection refused")
     assert len(fingerprint("x" * 10_000)) == 200
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "place"),
+    [
+        (("queue", "sent", "acked"), ("orders", "7", "5"), "beside"),
+        (("error", "queue", "failures", "for example"), ("no <value>", "orders", "7", "no 'cat'"), "below"),
+        (("consumer", *("abcdef")), ("worker-1", *("123456")), "below"),
+    ],
+)
+def test_a_table_with_much_to_say_has_the_whole_width(columns: tuple[str, ...], row: tuple[str, ...], place: str) -> None:
+    section = Section(title="Failures", sentence="", columns=columns, rows=[row])
+    assert f'<div class="{place}">' in render(Page(title="", facts=[], sections=[section], footer=""))
+
+
+@pytest.mark.parametrize(
+    ("most", "told"),
+    [(740_000, ["0 ms", "2.5 min", "5 min", "7.5 min", "10 min", "12.5 min"]), (9_000, ["0 ms", "2 s", "4 s", "6 s", "8 s", "10 s"])],
+)
+def test_an_axis_of_times_has_round_numbers(most: float, told: list[str]) -> None:
+    drawn = ElementTree.fromstring(chart.lines({"orders": [(0, 0), (1, most)]}, "", unit="ms"))  # noqa: S314  # ours
+    assert [text.text for text in drawn.iter("text")][: len(told)] == told

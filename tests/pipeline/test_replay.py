@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,11 @@ from rowq.pipeline import replaying
 from rowq.pipeline.choice import Choice
 from rowq.pipeline.replaying import Replayed, replay_archived, replay_dead
 from rowq.publishing import Publisher
+from rowq.store import replay
+from rowq.store.dialect import Session
 from tests.pipeline.past import let_die, payloads, work_off
-from tests.support.database import Database
+from tests.support.crowd import together
+from tests.support.database import Database, new_database
 
 ORDERS = Choice(queue="orders")
 
@@ -94,6 +99,37 @@ def test_a_rate_that_is_none_is_refused(broker: rowq.Broker, url: str, rate: flo
 def test_a_server_is_no_database() -> None:
     with pytest.raises(InvalidArgument, match="URL of its database"):
         replay_dead("http://localhost:8080", "again", ORDERS)
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("second", ["a", "b"])
+def test_of_two_first_runs_at_the_same_moment_one_is_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, second: str
+) -> None:
+    """Where several write at a time. The other one takes the same, or is told that it means something else."""
+    url = new_database(kind, tmp_path).url
+    both, looks, real = threading.Barrier(2), count(), replay.read_course
+
+    def look(session: Session, name: str) -> replay.Course | None:
+        found = real(session, name)
+        if next(looks) < 2:  # neither has found anything when it begins
+            both.wait(20)
+        return found
+
+    def run(error: str) -> int | str:
+        try:
+            return replay_dead(url, "mine", Choice(queue="orders", error=error)).replayed
+        except InvalidArgument as refusal:
+            return str(refusal)
+
+    with rowq.connect(url, upkeep=False) as broker:
+        let_die(broker, ["a", "b"])
+        monkeypatch.setattr(replay, "read_course", look)
+        answers = together(lambda: run("a"), lambda: run(second))
+        assert len(payloads(broker, "orders")) == 1
+    assert answers.count(1) == 1
+    (other,) = [answer for answer in answers if answer != 1]
+    assert other == 0 if second == "a" else "was begun with another choice of messages" in str(other)
 
 
 def test_archived_messages_are_sent_again_as_new_ones(spark: SparkSession, database: Database, lake: Path) -> None:

@@ -1,6 +1,7 @@
 """A Spark driver that moves messages from `orders` to `done`, and is killed at a point that its environment names.
 
-Run as `python -m tests.spark.crashing URL CHECKPOINT`. The points are put around the source's own methods here, and are nowhere in it.
+Run as `python -m tests.spark.crashing URL CHECKPOINT until-empty|for-ever`. The points are put around the source's own methods here, and
+are nowhere in it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 POINTS = ("leased, before the log", "in read", "before the sink's transaction", "after it", "before the ack", "after the ack")
 LEASED, READ, BEFORE_SINK, AFTER_SINK, BEFORE_ACK, AFTER_ACK = POINTS
+BATCH = 5
 _POINT, _GROUP = "ROWQ_TEST_CRASH_AT", "ROWQ_TEST_CRASH_GROUP"
 
 
@@ -77,16 +79,19 @@ class CrashingSource(RowqSource):
         return CrashingSink(to_write(Given(self.options), schema.fieldNames()))
 
 
-def move(url: str, checkpoint: str) -> None:
-    """Until `orders` is empty."""
+def move(url: str, checkpoint: str, end: str) -> None:
+    """In batches of five. Who moves for ever also leases the next batch ahead."""
     os.environ[_GROUP] = str(os.getpgrp())
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.log.level": "ERROR"}
+    for_ever = end == "for-ever"
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto", "spark.log.level": "ERROR"}
     spark = rowq.spark.session("local[2]", "crashing", **quick)
     spark.dataSource.register(CrashingSource)
-    source = {"url": url, "queue": "orders", "streamId": "mover", "maxMessagesPerTrigger": "5", "columns": "payload,format"}
-    frame = spark.readStream.format("crashing").options(**source).load()
+    source = {"url": url, "queue": "orders", "streamId": "mover", "maxMessagesPerTrigger": str(BATCH), "columns": "payload,format"}
+    more = {"pollInterval": "10ms", "minPartitions": "2", "prefetchBatches": "1" if for_ever else "0"}
+    frame = spark.readStream.format("crashing").options(**source, **more).load()
     sink = {"url": url, "queue": "done", "formatColumn": "format", "checkpointLocation": checkpoint}
-    query = frame.writeStream.format("crashing").options(**sink).trigger(availableNow=True).start()
+    writer = frame.writeStream.format("crashing").options(**sink)
+    query = (writer.trigger(processingTime="0 seconds") if for_ever else writer.trigger(availableNow=True)).start()
     query.awaitTermination()
     spark.stop()
 

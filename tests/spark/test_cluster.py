@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 WITHIN = 120
 
 Start = Callable[..., Path]
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

@@ -255,6 +255,73 @@ def test_a_silent_rival_gives_its_messages_back(stream: Open, broker: rowq.Broke
     assert sorted(read(alive, start, alive.latestOffset(start, ALL))) == [0, 1, 2, 3]
 
 
+def test_the_next_batch_is_leased_while_spark_works_on_the_one_before(stream: Open, broker: rowq.Broker) -> None:
+    broker.send_many("orders", list(range(9)))
+    reader = stream(prefetchBatches="2")
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(3))
+    eventually(lambda: leased(broker) == 9)
+    assert broker.streams()[0].acked_batch == 0
+    assert read(reader, start, first) == [0, 1, 2]
+    second = reader.latestOffset(first, ReadMaxRows(3))
+    assert (leased(broker), read(reader, first, second)) == (6, [3, 4, 5])
+    third = reader.latestOffset(second, ReadMaxRows(3))
+    assert read(reader, second, third) == [6, 7, 8]
+    assert reader.latestOffset(third, ReadMaxRows(3)) == third
+    assert leased(broker) == 0
+
+
+def test_what_comes_while_spark_works_is_leased_as_soon_as_it_is_a_batch(stream: Open, broker: rowq.Broker) -> None:
+    broker.send_many("orders", list(range(5)))
+    reader = stream(prefetchBatches="1")
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(3))
+    broker.send("orders", 5)
+    eventually(lambda: leased(broker) == 6)
+    broker.send_many("orders", [6, 7, 8])
+    assert read(reader, first, reader.latestOffset(first, ReadMaxRows(3))) == [3, 4, 5]
+    eventually(lambda: leased(broker) == 6)
+
+
+def test_what_was_leased_ahead_is_not_lost_with_its_query(stream: Open, broker: rowq.Broker) -> None:
+    broker.send_many("orders", list(range(6)))
+    before = stream(prefetchBatches="1")
+    start = before.initialOffset()
+    first = before.latestOffset(start, ReadMaxRows(3))
+    eventually(lambda: leased(broker) == 6)
+    before.stop()
+    after = stream()
+    assert after.latestOffset(start, ALL) == first
+    assert read(after, first, after.latestOffset(first, ALL)) == [3, 4, 5]
+
+
+def test_a_run_with_available_now_leaves_nothing_leased_ahead(stream: Open, broker: rowq.Broker) -> None:
+    broker.send_many("orders", list(range(5)))
+    reader = stream(prefetchBatches="3")
+    start = reader.initialOffset()
+    reader.prepareForTriggerAvailableNow()
+    broker.send_many("orders", list(range(5, 30)))
+    first = reader.latestOffset(start, ReadMaxRows(3))
+    eventually(lambda: leased(broker) == 6)
+    second = reader.latestOffset(first, ReadMaxRows(3))
+    assert read(reader, first, second) == [3, 4, 5]
+    assert reader.latestOffset(second, ReadMaxRows(3)) == second
+    reader.stop()
+    assert leased(broker) == 0
+
+
+def test_a_query_whose_stream_was_taken_leases_nothing_ahead(stream: Open, broker: rowq.Broker, caplog: pytest.LogCaptureFixture) -> None:
+    broker.send_many("orders", list(range(4)))
+    old = stream(prefetchBatches="1")
+    first = old.latestOffset(old.initialOffset(), ReadMaxRows(3))
+    stream().initialOffset()
+    broker.send_many("orders", list(range(4, 9)))
+    eventually(lambda: "nothing is leased ahead of batch 1" in caplog.text)
+    assert leased(broker) == 3
+    with pytest.raises(rowq.StreamTaken):
+        old.latestOffset(first, ALL)
+
+
 def test_a_queue_that_delivers_at_most_once_is_refused(stream: Open, broker: rowq.Broker) -> None:
     broker.configure("orders", delivery="at_most_once")
     with pytest.raises(rowq.InvalidArgument, match="at most once"):

@@ -30,6 +30,12 @@ def test_what_is_not_said_has_its_usual_value() -> None:
     assert (asked.poll_ms, asked.beat_ms, asked.timeout_ms, asked.fails_on_loss) == (500, 10_000, None, True)
 
 
+def test_a_name_that_other_connectors_use_means_ours() -> None:
+    assert to_lease(given(**LEASE, partitionBy="batch")).order == "batch"
+    asked = to_write(given(url=URL, queue="orders", dedupeKeyColumn="number", batchSize="500"), ["payload", "number"])
+    assert (asked.mapping.key, asked.rows) == ("number", 500)
+
+
 def test_every_default_can_be_read() -> None:
     for option in OPTIONS:
         assert option.default is None or given()[option.name] == option.parse(option.default)
@@ -60,6 +66,10 @@ def test_options_of_spark_itself_are_let_through() -> None:
         ({"queues": "a,,b"}, "it takes names with commas between them"),
         ({"streamId": "two words"}, "it takes a name of up to 100 letters"),
         ({"where": "reason"}, "it takes name=value"),
+        ({"partitionBy": "customer"}, "option preserveOrder: 'customer' will not do, it takes one of group, batch"),
+        ({"keyColumn": "a", "dedupeKeyColumn": "a"}, "option keyColumn is given twice, under both of its names"),
+        ({"prefetchBatches": "-1"}, "it takes a whole number, 0 or more"),
+        ({"batchSize": "0"}, "it takes a whole number, 1 or more"),
         ({"deliveryMode": "twice"}, "it takes one of exactly_once, direct"),
     ],
 )
@@ -110,6 +120,7 @@ def test_a_moment_is_utc_unless_it_says_otherwise(text: str) -> None:
         (to_lease, {"url": URL, "streamId": "a"}, "name its queues with option queue, queues or queuePattern"),
         (to_lease, {**LEASE, "table": "dead"}, "option table has no meaning for a stream with mode=lease"),
         (to_lease, {**LEASE, "minMessagesPerTrigger": "10001"}, "no batch could have so many"),
+        (to_lease, {**LEASE, "minMessagesPerTrigger": "5", "prefetchBatches": "1"}, "prefetchBatches and minMessagesPerTrigger contradict"),
         (to_lease, {**LEASE, "streamTimeout": "20s"}, "at least three times heartbeatInterval"),
         (to_log, {"url": URL, "mode": "log", "table": "dead"}, "follows history or audit, not dead"),
         (to_log, {"url": URL, "mode": "log", "streamId": "a"}, "option streamId has no meaning for a stream with mode=log"),
@@ -131,6 +142,7 @@ def test_what_does_not_fit_together_is_refused(make: Any, options: dict[str, str
         ({"url": URL, "queue": "a", "payloadColumn": "body"}, "option payloadColumn: there is no column body"),
         ({"url": URL, "queue": "a", "txnAppId": "nightly"}, "options txnAppId and txnVersion belong together"),
         ({"url": URL, "queue": "a", "deliveryMode": "direct", "sinkId": "s"}, "knows no txnAppId, txnVersion or sinkId"),
+        ({"url": URL, "queue": "a", "batchSize": "1000001"}, "one transaction writes up to 1000000 rows"),
         ({"url": URL, "queue": "a", "table": "dead"}, "option table has no meaning for a write"),
     ],
 )

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import rowq
 import rowq.spark
+from tests.support.database import new_database
 from tests.support.patience import eventually
 
 WITHIN = 120
@@ -51,6 +52,19 @@ def test_a_run_with_available_now_drains_and_settles_everything(spark: SparkSess
     assert numbers(broker, "done") == list(range(250))
     stats = broker.stats("orders")
     assert (stats.ready, stats.leased) == (0, 0)
+
+
+def test_a_queue_in_mariadb_is_drained_by_several_batches_and_written_to(spark: SparkSession, tmp_path: Path) -> None:
+    url = new_database("mariadb", tmp_path).url
+    with rowq.connect(url) as broker:
+        broker.send_many("orders", list(range(25)))
+        for prefetch in (0, 1):
+            frame = stream(spark, url, maxMessagesPerTrigger=10, prefetchBatches=prefetch)
+            finish(into_queue(frame, url, tmp_path / "checkpoint", availableNow=True))
+            broker.send_many("orders", [100 + n for n in range(25)] if prefetch == 0 else [])
+        assert numbers(broker, "done") == [*range(25), *range(100, 125)]
+        stats = broker.stats("orders")
+        assert (stats.ready, stats.leased) == (0, 0)
 
 
 def test_a_run_goes_on_where_the_last_one_ended(spark: SparkSession, broker: rowq.Broker, url: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ transaction."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -346,11 +347,15 @@ def shared_connection() -> Any:
     return connected(shared_mariadb().url(""))
 
 
+BARE = f"rowq_bare_{os.getpid()}"
+"""A database for this worker alone: the server is everybody's."""
+
+
 class TestMigrations:
     @pytest.fixture
     def bare(self) -> Iterator[str]:
         server = shared_mariadb()
-        name = "rowq_bare_tables"
+        name = BARE
         server.drop_database(name)
         server.create_database(name)
         yield server.url(name)
@@ -376,7 +381,7 @@ class TestMigrations:
     def test_a_newer_version_is_refused(self, bare: str) -> None:
         rowq.migrate(bare)
         with shared_connection() as connection:
-            run(connection, f"INSERT INTO rowq_bare_tables.rowq_migrations VALUES ({migrations.VERSION + 1}, 0)")
+            run(connection, f"INSERT INTO {BARE}.rowq_migrations VALUES ({migrations.VERSION + 1}, 0)")
         with pytest.raises(SchemaMismatch, match="upgrade rowq"):
             rowq.connect(bare)
 
@@ -387,7 +392,7 @@ class TestMigrations:
             rows = run(
                 connection,
                 "SELECT DISTINCT collation_name FROM information_schema.columns "
-                "WHERE table_schema = 'rowq_bare_tables' AND collation_name IS NOT NULL ORDER BY 1",
+                f"WHERE table_schema = '{BARE}' AND collation_name IS NOT NULL ORDER BY 1",
             ).fetchall()
         assert rows == (("ascii_bin",), ("utf8mb4_nopad_bin",))
 

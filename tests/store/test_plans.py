@@ -23,6 +23,7 @@ MAY_SCAN = {
     "find_newest": "from the end of the primary key, one row",
     "find_origins": "the few ids of one call, each once",
     "count_depth": "counts up to the limit and no further",
+    "count_ready_upto": "counts up to the limit and no further",
     "measure_history": "counts the lines of a range, up to the limit and no further",
     "measure_audit": "counts the lines of a range, up to the limit and no further",
     "publish_messages": "the rows of one piece, numbered in the order of their key",

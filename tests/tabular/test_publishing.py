@@ -162,6 +162,18 @@ def test_a_version_without_messages_is_published_too(broker: Broker, publisher: 
     assert publisher.publish("w", 1, []) is False
 
 
+def test_what_nobody_asks_for_again_is_published_and_not_remembered(broker: Broker, publisher: Publisher, database: Database) -> None:
+    stages = [("a", publisher.stage("a", [numbers(3)], Q)), ("b", publisher.stage("b", [numbers(2, 3)], Q))]
+    publisher.publish_unnumbered(stages)
+    assert sorted(delivery.payload for delivery in drained(broker)) == [0, 1, 2, 3, 4]
+    with pytest.raises(rowq.StagingLost):
+        publisher.publish_unnumbered(stages)
+    connection = database.connection()
+    assert run(connection, f"SELECT COUNT(*) FROM {_prefix(database)}rowq_publications").fetchone()[0] == 0
+    connection.close()
+    assert (broker.receive("q"), staged(database)) == ([], 0)
+
+
 def test_other_stages_are_left_alone(broker: Broker, publisher: Publisher, database: Database) -> None:
     """An attempt of a task that failed has put down some of the same rows."""
     publisher.stage("failed", [numbers(2)], Q)
@@ -245,6 +257,23 @@ def test_rows_are_sent_directly_where_nothing_else_is_asked_for(broker: Broker, 
     assert faults_of(url) == {}
 
 
+def test_a_transaction_writes_as_many_rows_as_it_is_told(broker: Broker, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    real = Publisher._run
+
+    def counted(publisher: Publisher, call: Any) -> Any:
+        sizes.append(call.rows)
+        return real(publisher, call)
+
+    monkeypatch.setattr(Publisher, "_run", counted)
+    with open_publisher(url, rows=3) as publisher:
+        publisher.send_directly([numbers(2), numbers(2, 2), numbers(4, 4)], Q)
+        assert publisher.stage("s", [numbers(2), numbers(2, 2), numbers(4, 4)], Q) == 8
+        publisher.publish("w", 1, [("s", 8)])
+    assert sizes[:3] == [3, 3, 2]
+    assert sorted(delivery.payload for delivery in drained(broker)) == sorted([*range(8)] * 2)
+
+
 def test_stages_that_nobody_publishes_are_swept_after_a_day(url: str, broker: Broker, publisher: Publisher, database: Database) -> None:
     publisher.stage("old", [numbers(1_200)], Q)
     with rowq.connect(url, clock=rowq.ManualClock(broker._engine.clock.now() + 86_000_000), upkeep=False) as later:
@@ -263,6 +292,8 @@ def test_stages_that_nobody_publishes_are_swept_after_a_day(url: str, broker: Br
         (lambda p: p.publish("w", -1, []), "a version"),
         (lambda p: p.publish("w", "1", []), "a version"),
         (lambda p: p.publish("w", 1, [("s", 1), ("s", 1)]), "named twice"),
+        (lambda p: p.publish_unnumbered([("s", 1), ("s", 1)]), "named twice"),
+        (lambda _: open_publisher("sqlite:///x.db", rows=0), "between 1 and 1000000 rows"),
         (lambda p: p.stage("s" * 65, [], Q), "1 to 64"),
         (lambda p: p.stage("s", [], Mapping()), "not neither"),
         (lambda p: p.stage("s", [], Mapping(queue="q", queue_column="x")), "not both"),

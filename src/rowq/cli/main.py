@@ -114,13 +114,20 @@ def _keys(context: typer.Context) -> None:
 
 @ledger.callback(invoke_without_command=True)
 def _streams(context: typer.Context) -> None:
-    """List streams, revoke one, or quarantine messages of it."""
+    """List streams, revoke one, or quarantine messages of it.
+
+    A stream is what a Spark query takes messages by, under its streamId, in numbered batches.
+    """
     _require_command(context)
 
 
 @lake.callback(invoke_without_command=True)
 def _pipeline(context: typer.Context) -> None:
-    """Archive, report and replay, with Spark."""
+    """Archive, report and replay, with Spark.
+
+    A lake is a folder of Parquet files that keeps what happened to messages.
+    Spark and Java have to be installed: rowq doctor tells whether they are.
+    """
     _require_command(context)
 
 

@@ -76,10 +76,11 @@ def report(
 ) -> None:
     """Write a page with plots of what happened in the queues.
 
-    Throughput, waiting and processing times, retries, dead letters, kinds of failures, consumers and depth, from
-    the audit and the history: of the database, of a lake, or of both.
+    Throughput, waiting and processing times, retries, dead letters, kinds of failures, consumers and depth.
+    From the audit and the history of the database, of a lake, or of both.
     """
     _require_spark()
+    from rowq.pipeline.lake import Lake
     from rowq.pipeline.overview import overview
     from rowq.pipeline.page import render
     from rowq.pipeline.report import Source, reports, write_reports
@@ -87,6 +88,10 @@ def report(
     if only_lake and lake is None:
         raise rowq.InvalidArgument("--only-lake needs a lake: add --lake LAKE")
     _refuse_server(session, "a report reads a database")
+    if not page.absolute().parent.is_dir():
+        raise rowq.InvalidArgument(f"{page} cannot be written, since its folder does not exist: make it first")
+    if lake is not None:
+        Lake(lake).snapshot()  # before Spark is started for nothing
     source = Source(lake=lake, url=None if only_lake else session.url, queues=tuple(queue or ()), since_ms=since, until_ms=until)
     with spark_session(master) as spark, bar("report", 1 + (parquet is not None)) as advance:
         found = reports(spark, source, persist=True)
@@ -121,11 +126,14 @@ def replay(
     """
     _require_spark()
     from rowq.pipeline.choice import Choice
+    from rowq.pipeline.lake import Lake
     from rowq.pipeline.replaying import replay_archived, replay_dead
 
     choice = Choice(queue=queue, ids=tuple(id or ()), reason=reason, outcome=outcome, error=error, since_ms=since, until_ms=until)
     if lake is None and to is not None:
         raise rowq.InvalidArgument("dead letters go back into their own queue: --to is for archived messages, with --lake")
+    if lake is not None:
+        Lake(lake).snapshot()  # before Spark is started for nothing
     with bar(f"replay {queue}", None) as advance:
         options: dict[str, Any] = {"rate": rate, "dry_run": dry_run, "actor": actor(), "progress": advance}
         if lake is None:

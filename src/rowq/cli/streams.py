@@ -13,12 +13,16 @@ from rowq.cli.output import Column
 from rowq.cli.parameter import Yes
 from rowq.cli.text import ago, counted
 from rowq.clock import SystemClock
+from rowq.model.stream import Stream
 
 Name = Annotated[str, typer.Argument(metavar="STREAM", help="The name of the stream: the streamId of a query.", show_default=False)]
 
 
 def list_streams(session: Session) -> None:
-    """List the streams: what each holds, and when it was last heard of."""
+    """List the streams: what each holds, and when it was last heard of.
+
+    A stream holds batches that its query has not settled yet; their numbers are what quarantine asks for.
+    """
     with session.connect() as broker:
         streams = broker.streams()
     if session.output.json:
@@ -32,14 +36,17 @@ def list_streams(session: Session) -> None:
     session.output.table(
         columns,
         (
-            [each.name, ", ".join(each.queues), str(each.acked_batch), f"{each.batches:,}", f"{each.messages:,}", ago(each.beat_at, now)]
+            [each.name, ", ".join(each.queues), str(each.acked_batch), _held(each), f"{each.messages:,}", ago(each.beat_at, now)]
             for each in streams
         ),
     )
 
 
 def revoke(session: Session, stream: Name, yes: Yes = False) -> None:
-    """Send all that a stream holds back to its queues, after asking; its checkpoint ends with that."""
+    """Send all that a stream holds back to its queues, after asking; its checkpoint ends with that.
+
+    For a query that will not come back. Stop it first if it runs: messages that it is working on come twice.
+    """
     with session.connect() as broker:
         held = sum(each.messages for each in broker.streams() if each.name == stream)
         confirm(f"Send {counted(held, 'message')} of {stream} back, and end the checkpoint of its query?", yes=yes)
@@ -50,13 +57,23 @@ def revoke(session: Session, stream: Name, yes: Yes = False) -> None:
 def quarantine(
     session: Session,
     stream: Name,
-    batch: Annotated[int, typer.Argument(metavar="BATCH", help="The number of the batch.", show_default=False)],
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Messages of that batch.", show_default=False)],
+    batch: Annotated[int, typer.Argument(metavar="BATCH", help="Its number: see rowq streams list.", show_default=False)],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Messages of that batch: see rowq browse.", show_default=False)],
     reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the messages.")] = None,
     yes: Yes = False,
 ) -> None:
-    """Make messages of a batch dead letters, after asking; the batch goes on without them."""
+    """Make messages of a batch dead letters, after asking; the batch goes on without them.
+
+    For a message that the query of a stream fails on. Start the query again afterwards.
+    What a stream holds: rowq browse QUEUE --state leased, where the consumer is stream:STREAM.
+    """
     with session.connect() as broker:
         confirm(f"Make {counted(len(ids), 'message')} of {stream} dead letters?", yes=yes)
         count = broker.quarantine(stream, batch, ids, reason=reason)
     session.output.answer(f"{counted(count, 'message')} quarantined", stream=stream, batch=batch, quarantined=count)
+
+
+def _held(stream: Stream) -> str:
+    """The numbers of the batches that are not settled: they follow each other, up to the newest."""
+    first, last = stream.next_batch - stream.batches, stream.next_batch - 1
+    return "" if first > last else str(last) if first == last else f"{first} to {last}"

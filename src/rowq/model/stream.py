@@ -39,7 +39,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
         if after < self.floor:
             raise StreamRevoked(
                 f"the stream {self.name!r} was revoked: its batches before {self.floor} went back to their queues, and the checkpoint "
-                f"ends at {after}. Start the query with a fresh checkpoint, and a new name for a sink that remembers batches"
+                f"ends at {after}. Start the query with a fresh checkpoint, and a new name for a sink that remembers batches, "
+                "or once with Spark's failOnDataLoss=false"
             )
         if epoch is not None:
             self.check_epoch(epoch)
@@ -68,6 +69,15 @@ class Held(msgspec.Struct, frozen=True):
     epoch: int
     acked: int
     floor: int
+
+
+class Ahead(msgspec.Struct, frozen=True):
+    """What may be leased before it is asked for: so many batches of `most` messages, and none once there are `enough` messages."""
+
+    batches: int
+    most: int
+    most_bytes: int
+    enough: int | None = None
 
 
 class Slice(msgspec.Struct, frozen=True):

@@ -72,7 +72,7 @@ class Archiver:
         with self._engine.dialect.reading() as session:
             known = list_segments(session, snapshot.lake, kind) if snapshot else []
             if snapshot is not None:
-                _compare(kind, known, snapshot)
+                self._compare(kind, known, snapshot)
             done = [segment.last for segment in known if segment.state != "intent"]
             return count_lines(session, kind, max(done, default=0) + 1, settled)[0]
 
@@ -118,8 +118,23 @@ class Archiver:
     def _open(self, kind: Kind) -> Snapshot:
         snapshot = self.lake.opened(self._identity, self._engine.clock.now())
         with self._engine.dialect.reading() as session:
-            _compare(kind, list_segments(session, snapshot.lake, kind), snapshot)
+            self._compare(kind, list_segments(session, snapshot.lake, kind), snapshot)
         return snapshot
+
+    def _compare(self, kind: Kind, known: list[Segment], snapshot: Snapshot) -> None:
+        """Refuses a database that was restored to before the lake, and a lake that was restored to before the database. Another run may
+        be at work: so what the lake had before, the database must know, and what that knows must be in the lake by now."""
+        refuse_restored(kind, known, snapshot)
+        given = [segment.number for segment in known if segment.state != "intent"]
+        if all((kind, number) in snapshot.segments for number in given):
+            return
+        held = self.lake.snapshot().segments
+        for number in given:
+            if (kind, number) not in held:
+                raise LakeMismatch(
+                    f"the database has given segment {number} of {kind} to this lake, whose manifest does not know of it: "
+                    "bring the lake back from a newer backup, or archive into a new one"
+                )
 
     def _bring(self, spark: SparkSession, name: str, kind: Kind, segment: Segment) -> int:
         """One segment, from where it was left. Gives how many lines are in the lake."""
@@ -183,19 +198,13 @@ def write(spark: SparkSession, url: str, lake: Lake, kind: Kind, segment: Segmen
     writer.parquet(lake.storage.path(kind))
 
 
-def _compare(kind: Kind, known: list[Segment], snapshot: Snapshot) -> None:
-    """Refuses a database that was restored to before the lake, and a lake that was restored to before the database."""
+def refuse_restored(kind: Kind, known: list[Segment], snapshot: Snapshot) -> None:
+    """A lake whose manifest is ahead of the database, as of segments that were listed after it was read."""
     planned = {segment.number: segment for segment in known}
     for held in snapshot.segments.values():
         here = planned.get(held.number)
         if held.kind == kind and (here is None or (here.first, here.last) != (held.first, held.last)):
             raise LakeMismatch(
                 f"the lake has segment {held.number} of {kind}, lines {held.first} to {held.last}, and the database does not know of it: "
-                "it was brought back from a backup. Archive into a new lake, and keep this one for what it holds"
-            )
-    for segment in known:
-        if segment.state != "intent" and (kind, segment.number) not in snapshot.segments:
-            raise LakeMismatch(
-                f"the database has given segment {segment.number} of {kind} to this lake, whose manifest does not know of it: "
-                "bring the lake back from a newer backup, or archive into a new one"
+                "it was brought back from a backup. Archive into a new lake, and read this one by itself"
             )

@@ -13,7 +13,9 @@ COLOURS = 8
 """How many the page has."""
 _DAY = 86_400_000
 _STEPS_MS = (60_000, 300_000, 900_000, 3_600_000, 10_800_000, 21_600_000, 43_200_000, *(days * _DAY for days in (1, 2, 7, 14, 28, 91, 364)))
-_MOST_MARKS = 120
+_FEW_MARKS, _MOST_MARKS = 40, 120
+
+_SPANS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 Points = Sequence[tuple[int, float]]
 
@@ -24,7 +26,7 @@ def lines(series: Mapping[str, Points], label: str, *, unit: str = "") -> str:
     if not times:
         return ""
     first, last = min(times), max(times)
-    top, ticks = _scale(max(value for points in series.values() for _, value in points))
+    top, ticks = _scale(max(value for points in series.values() for _, value in points), unit)
     x, y = _axis(first, last, _LEFT, WIDTH - _RIGHT), _axis(0, top, HEIGHT - _BOTTOM, _TOP)
     parts = [_grid(ticks, y, unit), _times(first, last, x)]
     for number, (name, points) in enumerate(series.items()):
@@ -32,7 +34,8 @@ def lines(series: Mapping[str, Points], label: str, *, unit: str = "") -> str:
         path = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in sorted(points))
         parts.append(f'<polyline class="line {colour}" points="{path}"/>')
         marked = points if len(points) <= _MOST_MARKS else []
-        parts += [_dot(x(at), y(value), colour, f"{name}, {moment(at)}: {amount(value, unit)}") for at, value in marked]
+        radius = 2.5 if len(points) <= _FEW_MARKS else 1.5
+        parts += [_dot(x(at), y(value), radius, colour, f"{name}, {moment(at)}: {amount(value, unit)}") for at, value in marked]
     return _svg(parts, label)
 
 
@@ -80,19 +83,20 @@ def _svg(parts: Sequence[str], label: str, height: int = HEIGHT) -> str:
 
 
 def _span(milliseconds: float) -> str:
-    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")):
+    for size, unit in _SPANS:
         if milliseconds >= size:
             return f"{milliseconds / size:.3g} {unit}"
     return f"{milliseconds:.0f} ms"
 
 
-def _scale(most: float) -> tuple[float, list[float]]:
-    """Where the axis ends, and what stands on it: four or five round numbers."""
-    most = max(most, 1e-9)
-    step = 10 ** math.floor(math.log10(most / 4)) if most > 0 else 1
+def _scale(most: float, unit: str = "") -> tuple[float, list[float]]:
+    """Where the axis ends, and what stands on it: four or five numbers that are round, in minutes if they are told in minutes."""
+    size = next((size for size, _ in _SPANS if most >= size), 1) if unit == "ms" else 1
+    most = max(most / size, 1e-9)
+    step = 10 ** math.floor(math.log10(most / 4))
     step = next(step * factor for factor in (1, 2, 2.5, 5, 10) if step * factor * 5 >= most)
     count = math.ceil(most / step - 1e-9)
-    return step * count, [step * number for number in range(count + 1)]
+    return size * step * count, [size * step * number for number in range(count + 1)]
 
 
 class _axis:  # noqa: N801  # read as the function that it is
@@ -123,8 +127,8 @@ def _times(first: int, last: int, x: _axis) -> str:
     return "".join(f'<text x="{x(tick):.1f}" y="{HEIGHT - 10}" text-anchor="middle">{text}</text>' for tick, text in said)
 
 
-def _dot(x: float, y: float, colour: str, title: str) -> str:
-    return f'<circle class="dot {colour}" cx="{x:.1f}" cy="{y:.1f}" r="2.5"><title>{escape(title)}</title></circle>'
+def _dot(x: float, y: float, radius: float, colour: str, title: str) -> str:
+    return f'<circle class="dot {colour}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{escape(title)}</title></circle>'
 
 
 def _shortened(name: str, most: int = 34) -> str:

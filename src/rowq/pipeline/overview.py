@@ -198,13 +198,14 @@ def _section(
 def _series(
     rows: Iterable[Record], step: int, value: Callable[[Record], float], merge: Callable[[list[float]], float]
 ) -> dict[str, chart.Points]:
-    """By queue, those with the most first; what has no colour left is not drawn."""
+    """By queue, those with the most; what has no colour left is not drawn. In the order of their names, so that a queue has the same
+    colour in every plot."""
     found: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         found[row["queue"]][row["hour"] // step * step].append(value(row))
     merged = {queue: sorted((at, merge(values)) for at, values in points.items()) for queue, points in found.items()}
     heaviest = sorted(merged, key=lambda queue: -sum(amount for _, amount in merged[queue]))[:_MOST_SERIES]
-    return {queue: merged[queue] for queue in heaviest}
+    return {queue: merged[queue] for queue in sorted(heaviest)}
 
 
 def _totals(rows: Table, by: str, names: Sequence[str]) -> list[tuple[str, list[int]]]:

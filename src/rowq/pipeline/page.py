@@ -24,6 +24,12 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
     """Rows that a page has no room for."""
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether the table needs the whole width: beside the plot its words would be broken to pieces."""
+        texts = sum(not right for right in _numeric(self)) if self.rows else 0
+        return len(self.columns) > 6 or texts > 2
+
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     title: str
@@ -49,22 +55,28 @@ def render(page: Page) -> str:
 
 def _section(section: Section) -> str:
     anchor = _anchor(section)
+    place = "below" if section.is_wide else "beside"
     plot = f"<figure>{section.plot}{legend(section.names)}</figure>" if section.plot else ""
     return (
         f'<section id="{anchor}" aria-labelledby="{anchor}-title">\n<h2 id="{anchor}-title">{escape(section.title)}</h2>\n'
-        f'<p>{escape(section.sentence)}</p>\n<div class="beside">{plot}{_table(section)}</div>\n</section>'
+        f'<p>{escape(section.sentence)}</p>\n<div class="{place}">{plot}{_table(section)}</div>\n</section>'
     )
 
 
 def _table(section: Section) -> str:
     if not section.rows:
         return '<p class="nothing">Nothing in this time.</p>'
-    numeric = [all(_is_number(row[at]) for row in section.rows) for at in range(len(section.columns))]
+    numeric = _numeric(section)
     head = "".join(f'<th scope="col"{_align(right)}>{escape(name)}</th>' for name, right in zip(section.columns, numeric, strict=True))
     body = "".join(f"<tr>{_cells(row, numeric)}</tr>" for row in section.rows)
     more = f'<p class="nothing">and {section.left_out:,} more rows</p>' if section.left_out else ""
     caption = f"<caption>{escape(section.title)}</caption>"
     return f'<div class="table" tabindex="0"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>'
+
+
+def _numeric(section: Section) -> list[bool]:
+    """Which columns hold nothing but numbers."""
+    return [all(_is_number(row[at]) for row in section.rows) for at in range(len(section.columns))]
 
 
 def _cells(row: Sequence[str], numeric: Sequence[bool]) -> str:
@@ -104,8 +116,9 @@ nav ul,.legend{display:flex;flex-wrap:wrap;gap:.25rem 1rem;margin:0;padding:0;li
 a{color:var(--accent)}
 section{margin-top:1.5rem;padding:1.25rem;background:var(--card);border:1px solid var(--edge);border-radius:8px}
 section>p{margin:.25rem 0 1rem;color:var(--soft)}
-.beside{display:grid;grid-template-columns:minmax(0,3fr) minmax(0,2fr);gap:1.25rem;align-items:start}
+.beside{display:grid;grid-template-columns:minmax(0,4fr) minmax(0,3fr);gap:1.25rem;align-items:start}
 .beside>:only-child{grid-column:1/-1}
+.below figure{max-width:760px;margin-bottom:1.25rem}
 @media(max-width:860px){.beside{grid-template-columns:minmax(0,1fr)}}
 figure{margin:0}
 svg{display:block;width:100%;height:auto;overflow:visible;font-size:11px}
@@ -122,10 +135,11 @@ svg .name{fill:var(--ink)}
 .table{max-height:22rem;overflow:auto}
 table{width:100%;border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
 caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
-th,td{padding:.3rem .6rem;border-bottom:1px solid var(--edge);text-align:left;vertical-align:top;overflow-wrap:anywhere}
+th,td{padding:.3rem .5rem;border-bottom:1px solid var(--edge);text-align:left;vertical-align:top;overflow-wrap:break-word;max-width:28rem}
 thead th{position:sticky;top:0;background:var(--card);color:var(--soft);font-weight:600}
 tbody th{font-weight:500}
 .number{text-align:right;white-space:nowrap}
+thead .number{white-space:normal}
 .nothing,footer{color:var(--soft);font-size:.9rem}
 footer{margin-top:1.5rem}
 @media print{body{max-width:none;padding:0}section{break-inside:avoid}.table{max-height:none}nav{display:none}}

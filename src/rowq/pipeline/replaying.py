@@ -68,6 +68,7 @@ def replay_dead(
     that one that dies once more is not taken twice."""
     if choice.outcome is not None:
         raise InvalidArgument("dead letters have a reason, not an outcome: choose them by reason")
+    check_rate(rate)
     with _opened(url, actor) as engine:
         course = _begun(engine, check_replay_name(name), choice.digest("dead"), 0, 1, dry_run=dry_run)
         broker = Broker(engine)
@@ -75,7 +76,7 @@ def replay_dead(
         ids = [letter.id for letter in letters if choice.takes(letter) and (letter.died_at or 0) <= course.begun_at]
         if dry_run or not ids:
             return Replayed(len(ids), 0)
-        return Replayed(len(ids), broker.redrive(choice.queue, ids=ids, rate=check_rate(rate), progress=progress))
+        return Replayed(len(ids), broker.redrive(choice.queue, ids=ids, rate=rate, progress=progress))
 
 
 def replay_archived(
@@ -99,7 +100,7 @@ def replay_archived(
     source = Lake(lake)
     snapshot = source.snapshot()
     held = snapshot.last_segment("history")
-    size = CHUNK if rate is None else max(1, min(CHUNK, int(check_rate(rate) or 1)))
+    size = CHUNK if check_rate(rate) is None else max(1, min(CHUNK, int(rate or 1)))
     with _opened(url, actor) as engine:
         digest = choice.digest("archived", snapshot.lake, queue)
         course = _begun(engine, check_replay_name(name), digest, held.last if held else 0, size, dry_run=dry_run)

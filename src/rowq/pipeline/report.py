@@ -11,10 +11,11 @@ import msgspec
 from rowq.connect import open_engine
 from rowq.errors import InvalidArgument
 from rowq.pipeline import measure
+from rowq.pipeline.archiving import refuse_restored
 from rowq.pipeline.lake import Lake, another_database, read_files
 from rowq.pipeline.line import MOMENT, read_lines
 from rowq.pipeline.manifest import Snapshot
-from rowq.store.segment import KINDS, Kind, count_lines
+from rowq.store.segment import KINDS, Kind, count_lines, list_segments
 from rowq.tabular import open_tabular
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _lines(spark: SparkSession, source: Source, kind: Kind) -> DataFrame:
     snapshot = None if lake is None else lake.snapshot()
     frames = [] if lake is None or snapshot is None else [read_files(spark, lake, kind, snapshot.files_of(kind)).select(*_COLUMNS[kind])]
     if source.url is not None:
-        frames += _hot_lines(spark, source.url, kind, snapshot)
+        frames += _hot_lines(spark, source.url, kind, lake, snapshot)
     frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     if source.queues:
         frame = frame.where(F.col("queue").isin(*source.queues))
@@ -100,13 +101,15 @@ def _lines(spark: SparkSession, source: Source, kind: Kind) -> DataFrame:
     return frame
 
 
-def _hot_lines(spark: SparkSession, url: str, kind: Kind, snapshot: Snapshot | None) -> list[DataFrame]:
+def _hot_lines(spark: SparkSession, url: str, kind: Kind, lake: Lake | None, snapshot: Snapshot | None) -> list[DataFrame]:
     """What the lake does not have yet, as far as it is settled."""
     with closing(open_engine(url, upkeep=False, migrate=False)) as engine, closing(open_tabular(url)) as tabular:
-        if snapshot is not None and snapshot.identity != engine.dialect.identity():
-            raise another_database("this folder")
+        if lake is not None and snapshot is not None and snapshot.identity != engine.dialect.identity():
+            raise another_database(lake.storage.root)
         held = None if snapshot is None else snapshot.last_segment(kind)
         first, last = 1 if held is None else held.last + 1, tabular.settled(kind)
         with engine.dialect.reading() as session:
+            if snapshot is not None:
+                refuse_restored(kind, list_segments(session, snapshot.lake, kind), snapshot)
             count = count_lines(session, kind, first, last)[0]
     return [read_lines(spark, url, kind, first, max(first, last), count, _COLUMNS[kind])]

@@ -11,6 +11,7 @@ from typing import Any
 
 from rowq.errors import CheckpointMismatch, RowqError
 from rowq.ledger import Slice, Stream, open_ledger
+from rowq.spark.prefetch import Prefetcher, Wish
 from rowq.spark.request import Lease
 
 _log = logging.getLogger("rowq.spark")
@@ -36,6 +37,7 @@ class Holder:
         self._lag: dict[str, int] = {}
         self._report_again_at = 0.0
         self._is_closed = threading.Event()
+        self._prefetcher = Prefetcher(self._lease_ahead, asked.poll_ms / 1000) if asked.ahead else None
         _end_politely()
         threading.Thread(target=self._beat, name="rowq-heartbeat", daemon=True).start()
 
@@ -61,7 +63,14 @@ class Holder:
         settled = self._settled(after)
         found = self._ledger.take(self._name, self._held.epoch, settled, most, self._asked.most_bytes)
         self._batch = after if found == settled else found
+        if self._prefetcher is not None and self._batch == after:
+            self._prefetcher.ask(None)  # Spark itself looks for the next one now
         return self._batch
+
+    def prefetch(self, after: int, most: int, enough: int | None) -> None:
+        """Lets batches behind that one be leased, of `most` messages and no more than make `enough`, if the user wishes so."""
+        if self._prefetcher is not None:
+            self._prefetcher.ask(Wish(after, most, enough))
 
     def ack(self, upto: int) -> None:
         self._ledger.ack(self._name, self._held.epoch, self._settled(upto))
@@ -75,6 +84,10 @@ class Holder:
         which only shows when they are taken."""
         lag = self._ledger.lag(self._queues)
         return lag["ready"] + lag["blocked"] + (lag["scheduled"] if with_scheduled else 0)
+
+    def size(self, after: int, upto: int) -> int:
+        """How many messages are between two offsets."""
+        return sum(slice.count for slice in self.slices(after, upto, 1, None))
 
     def held(self) -> int:
         """How many messages are in batches that are not settled."""
@@ -94,11 +107,17 @@ class Holder:
 
     def close(self) -> None:
         self._is_closed.set()
+        if self._prefetcher is not None:
+            self._prefetcher.close()
         self._ledger.close()
 
     def _settled(self, batch: int) -> int:
         """The user may let go of batches that were revoked, or settled by a later copy of the checkpoint; else the ledger refuses."""
         return batch if self._asked.fails_on_loss else max(batch, self._held.acked)
+
+    def _lease_ahead(self, wish: Wish) -> int | None:
+        asked, epoch = self._asked, self._held.epoch
+        return self._ledger.lease_ahead(self._name, epoch, wish.after, wish.most, asked.most_bytes, batches=asked.ahead, enough=wish.enough)
 
     def _beat(self) -> None:
         """While a batch is being worked on Spark asks nothing, and the stream would look dead."""

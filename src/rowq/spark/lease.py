@@ -67,7 +67,9 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if batch != after:
             self._began = time.monotonic()
             if self._left is not None:
-                self._left = max(0, self._left - holder.held())  # all before it is settled
+                self._left = max(0, self._left - holder.size(after, batch))
+            if isinstance(limit, ReadMaxRows):  # else this batch is the only one
+                holder.prefetch(batch, limit.max_rows, self._left)
         elif self._left is None:
             holder.pause()
         return holder.offset(batch)

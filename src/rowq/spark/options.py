@@ -57,12 +57,14 @@ OPTIONS = (
     Option("pollInterval", value.period, STREAMING, "500ms"),
     Option("heartbeatInterval", value.period, (LEASE,), "10s"),
     Option("streamTimeout", value.limit, (LEASE,), "never"),
+    Option("prefetchBatches", value.number, (LEASE,), "0"),
     Option("preserveOrder", value.one_of((BY_GROUP, BY_BATCH)), (LEASE,), BY_GROUP),
     Option("failOnDataLoss", value.switch, STREAMING, "true"),
     Option("deliveryMode", value.one_of((EXACTLY_ONCE, DIRECT)), (WRITE,), EXACTLY_ONCE),
     Option("sinkId", value.label, (WRITE,), "rowq"),
     Option("txnAppId", value.label, (WRITE,)),
     Option("txnVersion", value.number, (WRITE,)),
+    Option("batchSize", value.count, (WRITE,), "10000"),
     Option("payloadColumn", value.text, (WRITE,), "payload"),
     Option("payloadAs", value.one_of(("auto", "json", "text", "bytes")), (WRITE,), "auto"),
     Option("formatColumn", value.text, (WRITE,)),
@@ -78,7 +80,11 @@ OPTIONS = (
     Option("idColumn", value.text, (WRITE,)),
 )
 
+OTHER_NAMES = {"dedupeKeyColumn": "keyColumn", "partitionBy": "preserveOrder"}
+"""As other connectors say it."""
+
 _KNOWN = {option.name.lower(): option for option in OPTIONS}
+_MEANT = {other.lower(): name.lower() for other, name in OTHER_NAMES.items()}
 _PURPOSES = {READ: "a batch read", LEASE: "a stream with mode=lease", LOG: "a stream with mode=log", WRITE: "a write"}
 
 
@@ -90,6 +96,8 @@ class Given:
         for name, text in options.items():
             if name.lower() not in _OF_SPARK:
                 option = _known(name)
+                if option.name in self._values:
+                    raise InvalidArgument(f"option {option.name} is given twice, under both of its names: give it once")
                 self._values[option.name] = _parse(option, text)
 
     def __contains__(self, name: str) -> bool:
@@ -122,7 +130,7 @@ class Given:
 
 
 def _known(name: str) -> Option:
-    option = _KNOWN.get(name.lower())
+    option = _KNOWN.get(_MEANT.get(name.lower(), name.lower()))
     if option is None:
         if name.lower() == "path":
             raise InvalidArgument("load() and save() take no path here: name the queue with option queue")

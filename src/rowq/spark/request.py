@@ -11,6 +11,7 @@ import rowq
 from rowq.errors import InvalidArgument
 from rowq.model.mapping import Mapping
 from rowq.model.queue import check_name, check_own_name
+from rowq.publishing import MOST_ROWS
 from rowq.spark.address import Address, to_address
 from rowq.spark.options import EXACTLY_ONCE, LEASE, LOG, READ, WRITE, Given
 from rowq.spark.value import EARLIEST, LATEST
@@ -39,7 +40,7 @@ class Queues(Struct, frozen=True):
         with rowq.connect(at.url(), upkeep=False, migrate=False) as broker:
             found = tuple(each.queue for each in broker.queues() if re.fullmatch(self.pattern, each.queue))
         if not found:
-            raise InvalidArgument(f"option queuePattern: no queue is named like {self.pattern!r}; `rowq queues` lists them")
+            raise InvalidArgument(f"option queuePattern: no queue is named like {self.pattern!r}; `rowq stats` lists them")
         return found
 
 
@@ -76,6 +77,7 @@ class Lease(Struct, frozen=True):
     poll_ms: int
     beat_ms: int
     timeout_ms: int | None
+    ahead: int
     fails_on_loss: bool
 
 
@@ -97,6 +99,7 @@ class Write(Struct, frozen=True):
     is_direct: bool
     sink: str
     transaction: tuple[str, int] | None
+    rows: int
 
 
 def to_read(given: Given) -> Read:
@@ -131,6 +134,11 @@ def to_lease(given: Given) -> Lease:
         raise InvalidArgument(
             f"option minMessagesPerTrigger is above maxMessagesPerTrigger ({least} > {most}): no batch could have so many"
         )
+    if least is not None and given["prefetchBatches"]:
+        raise InvalidArgument(
+            "options prefetchBatches and minMessagesPerTrigger contradict each other: the one leases only full batches early, the other "
+            "waits before it takes a small one; give one of them"
+        )
     timeout_ms, beat_ms = given["streamTimeout"], given["heartbeatInterval"]
     if timeout_ms is not None and timeout_ms < 3 * beat_ms:
         raise InvalidArgument(
@@ -149,6 +157,7 @@ def to_lease(given: Given) -> Lease:
         given["pollInterval"],
         beat_ms,
         timeout_ms,
+        given["prefetchBatches"],
         given["failOnDataLoss"],
     )
 
@@ -186,7 +195,9 @@ def to_write(given: Given, fields: list[str]) -> Write:
     if is_direct and (application is not None or "sinkId" in given):
         raise InvalidArgument("option deliveryMode=direct sends at least once, and knows no txnAppId, txnVersion or sinkId: leave them out")
     transaction = None if application is None else (application, version)
-    return Write(_address(given), mapping, is_direct, given["sinkId"], transaction)
+    if given["batchSize"] > MOST_ROWS:
+        raise InvalidArgument(f"option batchSize: one transaction writes up to {MOST_ROWS} rows, not {given['batchSize']}")
+    return Write(_address(given), mapping, is_direct, given["sinkId"], transaction, given["batchSize"])
 
 
 def _address(given: Given) -> Address:

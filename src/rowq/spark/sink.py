@@ -39,9 +39,11 @@ class BatchSink(DataSourceArrowWriter):
         return _write(self._asked, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        # Without a transaction of the user's own nobody will ever ask whether this one was published.
-        application, version = self._asked.transaction or (str(uuid.uuid4()), 0)
-        _publish(self._asked, f"txn:{application}", version, messages)
+        if self._asked.transaction is None:
+            _publish(self._asked, None, 0, messages)
+        else:
+            application, version = self._asked.transaction
+            _publish(self._asked, f"txn:{application}", version, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         _discard(self._asked, messages)
@@ -77,11 +79,17 @@ def _write(asked: Write, batches: Iterator[pa.RecordBatch]) -> Staged:
         return Staged(stage, publisher.stage(stage, batches, asked.mapping), query)
 
 
-def _publish(asked: Write, writer: str, version: int, messages: Sequence[WriterCommitMessage | None], kept: int | None = None) -> None:
+def _publish(
+    asked: Write, writer: str | None, version: int, messages: Sequence[WriterCommitMessage | None], kept: int | None = None
+) -> None:
+    """Without a writer nobody will ever ask whether this was published, and nothing is noted of it."""
     stages = _stages(messages)
     if not asked.is_direct and stages:
         with _open(asked) as publisher:
-            publisher.publish(writer, version, stages, kept=kept)
+            if writer is None:
+                publisher.publish_unnumbered(stages)
+            else:
+                publisher.publish(writer, version, stages, kept=kept)
 
 
 def _discard(asked: Write, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -101,4 +109,4 @@ def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
 
 
 def _open(asked: Write) -> Publisher:
-    return open_publisher(asked.at.url(), actor="spark")
+    return open_publisher(asked.at.url(), actor="spark", rows=asked.rows)

@@ -116,6 +116,10 @@ class Session(ABC):
         """Does what takes a while and is none of the database's."""
         return function()
 
+    def elsewhere_ms(self) -> int:
+        """For how long whoever waits for the database was busy with something else, so far."""
+        return 0
+
     def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
         """Leases that differ in nothing but seq and token."""
         columns = ("seq", "token", *values, "expires_at", "error")

@@ -11,7 +11,7 @@ import msgspec
 from rowq.errors import InvalidArgument, StreamNotFound, StreamTaken
 from rowq.ids import Receipt
 from rowq.model.lifecycle import Ack
-from rowq.model.stream import Held, Stream
+from rowq.model.stream import Ahead, Held, Stream
 from rowq.store import groups
 from rowq.store.batching import gather
 from rowq.store.calls import Settle
@@ -46,16 +46,28 @@ def take(work: Work, name: str, epoch: int, after: int, most: int, most_bytes: i
         _refuse_at_most_once(work, stream.queues)
     _ack(work, stream, after)
     number, next_batch = after if known is None else known, stream.next_batch
-    if known is None and (found := gather(work, stream, most, most_bytes)).receipts:
+    if known is None and _lease_batch(work, stream, most, most_bytes):
         number, next_batch = stream.next_batch, stream.next_batch + 1
-        work.session.write("insert_batch", stream=name, batch=number, messages=len(found.receipts), bytes=found.bytes, leased_at=work.now)
-        rows = [(name, number, place, seq, token) for place, (seq, token) in enumerate(found.receipts, 1)]
-        for piece in pieces(rows):
-            work.session.many("insert_streamed", ("stream", "batch", "place", "seq", "token"), piece)
     is_idle = number == after == stream.acked_batch
     if not is_idle or work.now - stream.beat_at >= BEAT_EVERY_MS:
         advance(work, stream, acked_batch=after, next_batch=next_batch)
     return number
+
+
+def lease_ahead(work: Work, name: str, epoch: int, after: int, ahead: Ahead) -> int | None:
+    """One more batch behind those that are there, and settles nothing. None when there are as many as wished, or the stream has gone
+    on: who asks for the next batch asks for later ones too."""
+    stream = lock(work, name)
+    has_gone_on = stream.floor <= after < stream.acked_batch
+    stream.check(epoch, stream.acked_batch if has_gone_on else after)
+    sizes = [messages for _, messages in work.session.rows("list_batches", stream=name, after=after, upto=stream.next_batch)]
+    if has_gone_on or len(sizes) >= ahead.batches or (ahead.enough is not None and sum(sizes) >= ahead.enough):
+        return None
+    _refuse_at_most_once(work, stream.queues)
+    if not _is_a_batch_ready(work, stream, ahead.most) or not _lease_batch(work, stream, ahead.most, ahead.most_bytes):
+        return after
+    advance(work, stream, next_batch=stream.next_batch + 1)
+    return stream.next_batch
 
 
 def ack(work: Work, name: str, epoch: int, upto: int) -> None:
@@ -125,6 +137,29 @@ def advance(work: Work, stream: Stream, **changes: object) -> None:
         floor=after.floor,
         beat_at=after.beat_at,
     )
+
+
+def _lease_batch(work: Work, stream: Stream, most: int, most_bytes: int) -> bool:
+    """Writes the next batch down; False when there is nothing to take."""
+    found = gather(work, stream, most, most_bytes)
+    if not found.receipts:
+        return False
+    name, number = stream.name, stream.next_batch
+    work.session.write("insert_batch", stream=name, batch=number, messages=len(found.receipts), bytes=found.bytes, leased_at=work.now)
+    rows = [(name, number, place, seq, token) for place, (seq, token) in enumerate(found.receipts, 1)]
+    for piece in pieces(rows):
+        work.session.many("insert_streamed", ("stream", "batch", "place", "seq", "token"), piece)
+    return True
+
+
+def _is_a_batch_ready(work: Work, stream: Stream, most: int) -> bool:
+    """What is leased early is fixed early: a few messages would stay few, where those that come meanwhile could still join them."""
+    left = most
+    for queue in stream.queues:
+        left -= work.session.rows("count_ready_upto", queue=queue, most=left)[0][0]
+        if left <= 0:
+            return True
+    return False
 
 
 def _ack(work: Work, stream: Stream, upto: int) -> None:

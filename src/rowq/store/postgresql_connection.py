@@ -90,7 +90,7 @@ class PostgresqlConnections(Connections[Connection]):
         self._queries = queries
 
     def open(self) -> Connection:
-        return flight.slowly(super().open)
+        return flight.slowly(super().open, Connection.close)
 
     def check(self) -> None:
         """The first one: what is wrong with it is said at once, and not tried again."""

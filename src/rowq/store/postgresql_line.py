@@ -55,6 +55,7 @@ class Pipeline:
         self._wire.enter_pipeline_mode()
         self._poll = select.poll()
         self._poll.register(self._wire.socket, select.POLLIN)
+        self._is_encrypted = bool(self._wire.ssl_in_use)
         self._rows = Transformer(raw)
         self._prepares = prepares
         self._prepared: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
@@ -124,7 +125,7 @@ class Pipeline:
         while self._pending:
             while wire.is_busy():
                 self._wait()
-                wire.consume_input()
+                self._take_in()
             result = wire.get_result()
             if result is None:
                 self._pending -= 1
@@ -148,12 +149,23 @@ class Pipeline:
     def _flush(self) -> None:
         while self._wire.flush():  # it takes no more at once: it may be waiting for us to read
             self._wait(to_write=True)
-            self._wire.consume_input()
+            self._take_in()
+
+    def _take_in(self) -> None:
+        """All that is there. With TLS, what is decrypted already makes no socket readable, and many a libpq takes only as much of it as it
+        has room for: it takes the rest when it is asked once more."""
+        wire = self._wire
+        wire.consume_input()
+        if self._is_encrypted:
+            while wire.is_busy() and self._poll.poll(0):
+                wire.consume_input()
+            wire.consume_input()
 
     def _wait(self, *, to_write: bool = False) -> None:
         here = flight.current()
         if here is not None:
-            here.wait_for_socket(self._wire.socket, self._raw, to_write=to_write)
+            at_most = _PATIENCE_MS / 1000 if self._is_encrypted else None
+            here.wait_for_socket(self._wire.socket, self._raw, to_write=to_write, at_most=at_most)
             return
         if to_write:
             self._poll.modify(self._wire.socket, select.POLLIN | select.POLLOUT)

@@ -157,6 +157,9 @@ class PostgresqlSession(Session):
     def slowly(self, function: Callable[[], T]) -> T:
         return flight.slowly(function)
 
+    def elsewhere_ms(self) -> int:
+        return flight.others_ms()
+
     def draw_seqs(self, count: int) -> int:
         """Another process may draw at the same moment: until they follow one another."""
         while True:

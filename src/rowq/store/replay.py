@@ -23,7 +23,8 @@ class Course(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Gives the course of a replay: the one that was written before, else this one."""
+    """Gives the course of a replay: the one that was written before, else this one. Of two first runs at the same moment one is the
+    first, and the other goes by its course."""
 
     name: str
     choice: int
@@ -35,9 +36,9 @@ class Begin(msgspec.Struct, frozen=True):
         if known is not None:
             return known
         course = Course(self.choice, work.now, self.upto, self.chunk)
-        for field in Course.__struct_fields__:
-            work.session.write("insert_mark", name=_mark(self.name, field), seq=getattr(course, field))
-        return course
+        for field in Course.__struct_fields__:  # in one order, so that the second waits at the first of them
+            work.session.write("offer_mark", name=_mark(self.name, field), seq=getattr(course, field))
+        return read_course(work.session, self.name) or course
 
 
 def read_course(session: Session, name: str) -> Course | None:

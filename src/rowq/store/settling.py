@@ -42,10 +42,10 @@ def settle(work: Work, calls: list[Settle], *, calls_up: bool = True) -> None:
                 call.result = [Outcome.DONE if outcome is Outcome.NOT_FOUND else outcome for outcome in call.result or ()]
 
 
-def release(work: Work, call: Receive) -> None:
-    """What was leased to somebody who has gone away without it: back at once, but not where that could deliver a message twice."""
-    if (call.delivery or work.policy(call.queue).delivery) != "at_most_once":
-        settle(work, [Settle([(row[0], row[3]) for row in call.result or ()], Nack(counts=False, delay=0))])
+def release(work: Work, calls: list[Receive]) -> None:
+    """What was leased to those who have gone away without it: back at once, but not where that could deliver a message twice."""
+    good = [call for call in calls if (call.delivery or work.policy(call.queue).delivery) != "at_most_once"]
+    settle(work, [Settle([(row[0], row[3]) for row in call.result or ()], Nack(counts=False, delay=0)) for call in good])
 
 
 def ack_at_once(work: Work, calls: list[Settle]) -> set[Receipt]:

@@ -37,6 +37,8 @@ def _cut_batch(session: Session, name: str, batch: int, messages: int, width: in
             quarantined.add(place)
         if group is not None:
             group_at[place] = (queue, group)
+        elif place - 1 in group_at:  # a dead letter by now, and gone: those before and behind it may be of one group
+            group_at[place] = group_at[place - 1]
     first = 1
     while first <= messages:
         last = min(first + width - 1, messages)

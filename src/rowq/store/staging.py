@@ -46,21 +46,20 @@ def discard(work: Work, stages: Sequence[str]) -> None:
 
 def publish(work: Work, writer: str, version: int, stages: Sequence[Stage], kept: int | None = None) -> bool:
     """False when that version of the writer was published before: then what was put down for it again is thrown away."""
-    counts = dict(stages)
-    total = sum(counts.values())
-    names = sorted(counts)
+    total = sum([count for _, count in stages])
     is_new = work.session.run("insert_publication", writer=writer, version=version, messages=total, published_at=work.now)
     if is_new:
-        try:
-            _check_whole(work, counts)
-            for stage, _ in stages:
-                _publish_stage(work, stage)
-        except RowqError as error:
-            raise Abandoned(error) from error
+        _publish_all(work, stages)
         if kept is not None and version >= kept:
             work.session.write("forget_publications", writer=writer, upto=version - kept)
-    discard(work, names)
+    discard(work, sorted([stage for stage, _ in stages]))
     return bool(is_new)
+
+
+def publish_stages(work: Work, stages: Sequence[Stage]) -> None:
+    """The stages are all there is to tell a second time from the first."""
+    _publish_all(work, stages)
+    discard(work, sorted([stage for stage, _ in stages]))
 
 
 def retire(work: Work, limit: int) -> int:
@@ -69,6 +68,15 @@ def retire(work: Work, limit: int) -> int:
     if rows:
         work.session.many("delete_staged_row", ("stage", "place"), rows)
     return len(rows)
+
+
+def _publish_all(work: Work, stages: Sequence[Stage]) -> None:
+    try:
+        _check_whole(work, dict(stages))
+        for stage, _ in stages:
+            _publish_stage(work, stage)
+    except RowqError as error:
+        raise Abandoned(error) from error
 
 
 def _check_whole(work: Work, counts: dict[str, int]) -> None:

@@ -20,6 +20,12 @@ FOR UPDATE;
 INSERT INTO rowq_counters (name, value)
 VALUES (:name, :seq);
 
+-- name: offer_mark
+-- Of two who write it at the same moment the first one counts, and the other reads what that wrote.
+INSERT INTO rowq_counters (name, value)
+VALUES (:name, :seq)
+ON CONFLICT (name) DO NOTHING;
+
 -- name: write_mark
 INSERT INTO rowq_counters (name, value)
 VALUES (:name, :seq)

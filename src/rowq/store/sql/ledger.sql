@@ -59,6 +59,11 @@ WHERE stream = :stream
     AND batch > :after
     AND acked_at IS NULL;
 
+-- name: count_ready_upto
+-- Whether there are so many: how many there are in all would take long to count.
+SELECT COUNT(*)
+FROM (SELECT 1 FROM rowq_ready WHERE queue = :queue LIMIT :most) AS r;
+
 -- name: list_batches
 SELECT batch, messages
 FROM rowq_stream_batches

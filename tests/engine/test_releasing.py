@@ -1,0 +1,28 @@
+"""What was leased to callers who have gone away is given back, however many go at once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import rowq
+from rowq.fusion import Fusion
+from rowq.store.calls import Receive
+from tests.support.patience import eventually
+
+
+def test_many_who_go_away_together_keep_one_thread_busy(tmp_path: Path) -> None:
+    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False) as broker:
+        broker.send_many("q", list(range(150)))
+        engine = broker._engine
+        assert isinstance(engine._fusion, Fusion)
+        calls = [Receive("q", 1, None, None, from_dead=False, delivery=None) for _ in range(150)]
+        for call in calls:
+            engine._fusion.run(call)
+        assert broker.stats("q").leased == 150
+        with engine._fusion._turn:  # nothing is written before all have gone
+            for call in calls:
+                engine.give_back(call)
+            assert [thread.name for thread in threading.enumerate()].count("rowq-release") == 1
+        eventually(lambda: broker.stats("q").ready == 150)
+        assert [delivery.attempt for delivery in broker.receive("q", max=150)] == [1] * 150

@@ -1,0 +1,80 @@
+"""A log stream and an archive keep up with four processes that write: not one line is missing, and none is there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import rowq
+from rowq import pipeline
+from rowq.store.segment import KINDS
+from tests.rivals.process import Rival
+from tests.support.asking import ask
+from tests.support.database import PostgresqlDatabase
+from tests.support.patience import eventually
+
+WITHIN = 120
+WRITERS, RUNS, BATCHES = 4, 3, 5
+
+
+@pytest.fixture
+def followed() -> str:
+    """Where several can write at a time, so that lines appear in another order than they are numbered."""
+    with rowq.connect(url := PostgresqlDatabase().url) as broker:
+        broker.configure("orders", keep="body")
+    return url
+
+
+@pytest.fixture
+def writers(followed: str, tmp_path: Path) -> Iterator[list[Rival]]:
+    started = [Rival("followed", followed, tmp_path / f"{n}.log", f"writer-{n}", package="tests.spark") for n in range(WRITERS)]
+    yield started
+    for writer in started:
+        writer.clear_away()
+
+
+def follow(spark: SparkSession, url: str, folder: Path, **trigger: Any) -> StreamingQuery:
+    stream = spark.readStream.format("rowq").options(url=url, mode="log", table="audit", pollInterval="20ms").load()
+    writer = stream.writeStream.format("parquet").options(checkpointLocation=str(folder / "checkpoint"), path=str(folder / "out"))
+    return writer.trigger(**trigger).start()
+
+
+def has_followed(query: StreamingQuery, batches: int) -> bool:
+    if (failure := query.exception()) is not None:
+        raise failure
+    return len([progress for progress in query.recentProgress if progress["numInputRows"]]) >= batches
+
+
+def written(url: str, kind: str) -> list[int]:
+    return [line for (line,) in ask(url, f"SELECT id FROM rowq.rowq_{kind} WHERE queue <> '' ORDER BY id")]
+
+
+def test_four_writers_are_followed_and_archived_line_by_line(
+    spark: SparkSession, followed: str, writers: list[Rival], tmp_path: Path
+) -> None:
+    for writer in writers:
+        writer.await_said("wrote")
+    query = follow(spark, followed, tmp_path, processingTime="0 seconds")
+    try:
+        archived = [pipeline.archive(spark, followed, tmp_path / "lake") for _ in range(RUNS)]
+        eventually(lambda: has_followed(query, BATCHES), within=WITHIN)
+    finally:
+        query.stop()
+    assert all(result.lines for results in archived for result in results), "nothing was written meanwhile"
+    for writer in writers:
+        writer.finish()
+    pipeline.archive(spark, followed, tmp_path / "lake")
+    assert follow(spark, followed, tmp_path, availableNow=True).awaitTermination(WITHIN)
+
+    lines = {kind: written(followed, kind) for kind in KINDS}
+    sent, acked = (sum(counts) for counts in zip(*(said for writer in writers for said in writer.said("wrote")), strict=True))
+    assert len(lines["history"]) == acked
+    assert ask(followed, "SELECT count(*) FROM rowq.rowq_audit WHERE event = 'enqueued'") == [(sent,)]
+    for kind in KINDS:
+        assert sorted(row.line for row in pipeline.read_lake(spark, tmp_path / "lake", kind).select("line").collect()) == lines[kind]
+    assert sorted(row.line for row in spark.read.parquet(str(tmp_path / "out")).select("line").collect()) == lines["audit"]
