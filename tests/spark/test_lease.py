@@ -107,6 +107,19 @@ def test_a_checkpoint_of_another_stream_is_refused(stream: Open, broker: rowq.Br
         other.latestOffset({"line": 7}, ALL)
 
 
+def test_a_checkpoint_that_belongs_elsewhere_stops_nobody(stream: Open, broker: rowq.Broker) -> None:
+    """A claim would: whoever held the stream before is refused from then on."""
+    broker.send_many("orders", list(range(4)))
+    healthy = stream()
+    start = healthy.initialOffset()
+    astray = stream()
+    astray.prepareForTriggerAvailableNow()
+    for offset in ({**start, "stream": "shipping"}, {**start, "identity": "7"}):
+        with pytest.raises(rowq.CheckpointMismatch):
+            astray.latestOffset(offset, ALL)
+    assert healthy.latestOffset(start, ALL)["batch"] == start["batch"] + 1
+
+
 def test_a_checkpoint_of_another_database_is_refused(stream: Open, broker: rowq.Broker) -> None:
     reader = stream()
     with pytest.raises(rowq.CheckpointMismatch, match="another database"):

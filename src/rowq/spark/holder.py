@@ -21,12 +21,16 @@ REPORT_EVERY, REPORT_SHARE = 1.0, 0.05
 
 
 class Holder:
-    def __init__(self, asked: Lease) -> None:
+    def __init__(self, asked: Lease, start: dict[str, Any] | None = None) -> None:
+        """`start`: where the checkpoint says to go on. One that belongs elsewhere is refused before the stream is claimed, since a claim
+        stops whoever holds it."""
         self._asked = asked
         self._name = asked.stream
         self._ledger = open_ledger(asked.at.url(), actor=f"stream:{asked.stream}", migrate=False)
         try:
             self._identity = str(self._ledger.identity())
+            if start is not None:
+                self.batch_of(start)
             self._queues = asked.queues.resolve(asked.at) or ()
             self._held = self._ledger.claim(self._name, self._queues)
             self._revoke_silent()

@@ -41,6 +41,8 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._asked = asked
         self._columns = columns
         self._holder: Holder | None = None
+        self._is_bounded = False
+        """Whether the run ends with what is there at its beginning."""
         self._left: int | None = None
         """How many messages a run with availableNow may still take."""
         self._began: float | None = None
@@ -53,12 +55,15 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._asked.most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        holder = self._hold()
-        self._left = holder.waiting(with_scheduled=True) + holder.held()
+        self._is_bounded = True
+        if self._holder is not None:  # else it is counted when the checkpoint was looked at
+            self._left = _in_sight(self._holder)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        holder = self._hold()
+        holder = self._hold(start)
         after = holder.batch_of(start)
+        if self._is_bounded and self._left is None:
+            self._left = _in_sight(holder)
         batch = after
         if self._left == 0 or self._waits_for_more(holder):
             holder.ack(after)
@@ -78,7 +83,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._holder is None else self._holder.report()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        holder = self._hold()
+        holder = self._hold(start)
         parts = self._asked.parts
         one = self._asked.order == BY_BATCH
         slices = holder.slices(holder.batch_of(start), holder.batch_of(end), 1 if one else parts.least, None if one else parts.most_records)
@@ -91,7 +96,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from tabular.read_slice(partition.slice, columns=self._columns)
 
     def commit(self, end: dict[str, Any]) -> None:
-        holder = self._hold()
+        holder = self._hold(end)
         holder.ack(holder.batch_of(end))
 
     def stop(self) -> None:
@@ -99,9 +104,9 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._holder is not None:
             self._holder.close()
 
-    def _hold(self) -> Holder:
+    def _hold(self, start: dict[str, Any] | None = None) -> Holder:
         if self._holder is None:
-            self._holder = Holder(self._asked)
+            self._holder = Holder(self._asked, start)
         return self._holder
 
     def _waits_for_more(self, holder: Holder) -> bool:
@@ -111,3 +116,8 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if least is None or self._left is not None or self._began is None:
             return False
         return (time.monotonic() - self._began) * 1000 < self._asked.delay_ms and holder.waiting() < least
+
+
+def _in_sight(holder: Holder) -> int:
+    """All that a run may take that ends with what is there now."""
+    return holder.waiting(with_scheduled=True) + holder.held()
