@@ -16,7 +16,7 @@ from rowq.errors import BrokerClosed, RowqError
 from rowq.flight import Flight
 from rowq.forks import forks
 from rowq.fusion import LOOK_UP_EVERY, Fusion
-from rowq.pending import Abandoned, Pending, Perform, WaitingLine, answer, outcome, resolve
+from rowq.pending import Abandoned, Pending, Perform, WaitingLine, answer, outcome, perform_together, resolve
 from rowq.store.calls import Call
 
 FEW = 32
@@ -151,11 +151,7 @@ class _Route:
         if not batch:
             return
         try:
-            self._perform([pending.call for pending in batch])
-        except BaseException:
-            for pending in batch:
-                pending.interrupt()
-            raise
+            perform_together(self._perform, batch)
         finally:
             self._line.remember(batch[-1].call.error)
             self._answer(batch)

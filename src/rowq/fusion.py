@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from rowq.errors import BrokerClosed, RowqError
 from rowq.forks import forks
-from rowq.pending import Pending, Perform, WaitingLine, answer, outcome, resolve
+from rowq.pending import Pending, Perform, WaitingLine, answer, outcome, perform_together, resolve
 from rowq.store.calls import Call
 
 LOOK_UP_EVERY = 0.2
@@ -187,11 +187,7 @@ class Fusion:
         if not batch:
             return False
         try:
-            self._perform([pending.call for pending in batch])
-        except BaseException:
-            for pending in batch:
-                pending.interrupt()
-            raise
+            perform_together(self._perform, batch)
         finally:
             self._answer(batch)
         return True

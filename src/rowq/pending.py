@@ -120,6 +120,16 @@ class WaitingLine:
         return StoreBusy(f"the database did not get to this call within {self._timeout:g} s; it was not written")
 
 
+def perform_together(perform: Perform, batch: Sequence[Pending]) -> None:
+    """One that is interrupted leaves nobody with half an answer."""
+    try:
+        perform([pending.call for pending in batch])
+    except BaseException:
+        for pending in batch:
+            pending.interrupt()
+        raise
+
+
 async def answer(call: Call[Any], future: Future, abandoned: Abandoned) -> None:
     """Waits for it. Who goes away just as it comes leaves it to others."""
     try:

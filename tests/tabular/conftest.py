@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,26 +10,10 @@ import pytest
 import rowq
 from rowq.publishing import Publisher, open_publisher
 from rowq.tabular import Tabular, open_tabular
+from tests.rivals.conftest import Start, database, kind, url
 from tests.rivals.process import Rival
-from tests.support.database import KINDS, Database, new_database
 
-Start = Callable[..., Rival]
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
-@pytest.fixture
-def database(kind: str, tmp_path: Path) -> Database:
-    return new_database(kind, tmp_path)
-
-
-@pytest.fixture
-def url(database: Database) -> str:
-    return database.url
+__all__ = ["Start", "database", "kind", "url"]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable
 from io import BufferedIOBase
@@ -14,10 +13,9 @@ import msgspec
 import typer
 
 import rowq
+from rowq.model.duration import read_seconds
 from rowq.model.retry import Backoff, Delays
 
-_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?")
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, None: 1}
 _MOST_BYTES = 256 << 20
 _POLICIES: dict[str, Callable[..., Backoff]] = {"linear": rowq.linear, "exponential": rowq.exponential}
 _backoffs: msgspec.json.Decoder[Backoff] = msgspec.json.Decoder(Backoff)
@@ -25,10 +23,10 @@ _backoffs: msgspec.json.Decoder[Backoff] = msgspec.json.Decoder(Backoff)
 
 def duration(text: str) -> float:
     """Seconds, from `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
+    seconds = read_seconds(text)
+    if seconds is None:
         raise typer.BadParameter(f"{text!r} is no duration: write 30, 1.5, 500ms, 10s, 5m, 2h or 7d")
-    return round(float(match[1]) * _SECONDS[match[2]], 6)
+    return seconds
 
 
 def backoff(text: str) -> Backoff:

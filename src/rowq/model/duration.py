@@ -1,12 +1,16 @@
-"""Durations as users give them, checked and turned into milliseconds."""
+"""Durations as users give and write them, checked and turned into milliseconds."""
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from rowq.errors import InvalidArgument
 
 LONGEST_MS = 366 * 86_400_000
+
+_WRITTEN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, None: 1}
 
 
 def to_ms(value: object, what: str, *, least: int = 0, most: int = LONGEST_MS) -> int:
@@ -20,6 +24,12 @@ def to_ms(value: object, what: str, *, least: int = 0, most: int = LONGEST_MS) -
     if not least <= seconds * 1000 <= most:  # not a number is between nothing
         raise InvalidArgument(f"{what} must be between {least / 1000:g} and {most / 1000:g} seconds, not {seconds!r}")
     return max(least, round(seconds * 1000))
+
+
+def read_seconds(text: str) -> float | None:
+    """From `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`, as people write them; None from anything else."""
+    match = _WRITTEN.fullmatch(text.strip())
+    return None if match is None else round(float(match[1]) * _SECONDS[match[2]], 6)
 
 
 def optional_ms(value: object, what: str, *, least: int = 0) -> int | None:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from rowq.model.duration import LONGEST_MS
+from rowq.model.duration import LONGEST_MS, read_seconds
 
 Value = TypeVar("Value")
 
 EARLIEST, LATEST = "earliest", "latest"
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 _MOST = (1 << 63) - 1
 
@@ -54,8 +53,8 @@ def size(given: str) -> int:
 
 def duration(given: str) -> int:
     """Milliseconds. A number alone is seconds, as everywhere in rowq."""
-    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?) ?(ms|s|m|h|d)?", given.strip().lower())
-    ms = round(float(found[1]) * _UNITS_MS[found[2] or "s"]) if found else -1
+    seconds = read_seconds(given.lower())
+    ms = -1 if seconds is None else round(seconds * 1000)
     if not 0 <= ms <= LONGEST_MS:
         raise ValueError("a duration such as 500ms, 10s, 15m or 2h; at most 366d")
     return ms
