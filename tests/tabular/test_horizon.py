@@ -109,7 +109,6 @@ def test_nothing_above_an_open_transaction_appears_and_nothing_of_it_is_missed(
 
 @on_servers
 def test_what_is_open_when_nobody_has_ended_since_counts_too(broker: Broker, url: str, tabular: Tabular, hold_open: Hold) -> None:
-    """On PostgreSQL the end of a snapshot lies below a transaction that began after the last one that ended."""
     broker.send("q", 1)
     before = tabular.last_line("audit")
     held = hold_open()
@@ -117,6 +116,18 @@ def test_what_is_open_when_nobody_has_ended_since_counts_too(broker: Broker, url
         assert fresh.settled("audit") <= before
         held.commit()
         assert eventually(lambda: fresh.settled("audit") > before)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_long_transaction_of_somebody_who_sends_nothing_holds_up_nobody(broker: Broker, tabular: Tabular, database: Database) -> None:
+    other = database.connection()
+    try:
+        run(other, "CREATE TABLE beside (id BIGINT)")
+        run(other, "INSERT INTO beside VALUES (1)")
+        broker.send("q", 1)
+        assert tabular.settled("audit") == tabular.last_line("audit") > 0
+    finally:
+        other.close()
 
 
 @on_servers

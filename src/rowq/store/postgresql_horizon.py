@@ -1,5 +1,5 @@
-"""The horizon on PostgreSQL. A line's number is drawn by a transaction that has a number already; so once every transaction has ended
-whose number is lower than one that was drawn after the line was, all lines up to it are there or will never be."""
+"""The horizon on PostgreSQL. Whoever writes a line holds a lock of its table from before the line's number is drawn until their
+transaction is over; so once all have ended who held one after a line was drawn, every line up to it is there or will never be."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import time
 from typing import NamedTuple
 
 from rowq.clock import running
-from rowq.store.dialect import Dialect
+from rowq.store.dialect import Dialect, Session
 from rowq.store.horizon import PATIENCE
 
 _PAUSE = 0.01
+_PREPARED = "-1/"
 
 
 class _Mark(NamedTuple):
     line: int
-    transaction: int
+    writers: frozenset[str]
+    """Transactions that may still bring lines up to that one."""
 
 
 class PostgresqlHorizon:
@@ -27,27 +29,30 @@ class PostgresqlHorizon:
 
     def settled(self, kind: str) -> int:
         deadline = running() + PATIENCE
-        mark = self._marks.get(kind) or self._draw(kind)
+        mark = self._marks.pop(kind, None) or self._draw(kind)
         while mark is not None:
-            if self._oldest_open() >= mark.transaction:
+            if not mark.writers:
                 self._settled[kind] = mark.line
-                self._marks.pop(kind, None)
                 break
             if running() + _PAUSE > deadline:
                 self._marks[kind] = mark
                 break
             time.sleep(_PAUSE)
+            with self._dialect.reading() as session:
+                mark = _Mark(mark.line, _still_there(mark.writers, _writers(session, kind)))
         return self._settled[kind]
 
     def _draw(self, kind: str) -> _Mark | None:
-        """None where no line was drawn since. The transaction's number must be a new one: what a snapshot calls its end is only behind
-        those that have ended, and whoever is still open may be beyond it."""
-        with self._dialect.writing(durable=False) as session:
-            line = int(session.rows(f"last_line_{kind}")[0][0])
-            if line <= self._settled[kind]:
-                return None
-            return _Mark(line, int(session.rows("draw_transaction")[0][0]))
-
-    def _oldest_open(self) -> int:
+        """None where no line was drawn since. First the line, then who writes: somebody who comes in between only makes us wait."""
         with self._dialect.reading() as session:
-            return int(session.rows("oldest_open_transaction")[0][0])
+            line = int(session.rows(f"last_line_{kind}")[0][0])
+            return _Mark(line, _writers(session, kind)) if line > self._settled[kind] else None
+
+
+def _still_there(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
+    """A transaction that is prepared for two-phase commit goes on under another name: any such one is waited for."""
+    return (before & now) | {name for name in now if name.startswith(_PREPARED)}
+
+
+def _writers(session: Session, kind: str) -> frozenset[str]:
+    return frozenset(row[0] for row in session.rows(f"list_writers_{kind}"))
