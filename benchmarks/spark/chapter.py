@@ -48,10 +48,11 @@ def _notes(bench: Bench, host: Host) -> list[str]:
     return [
         host.note,
         f"PySpark {version('pyspark')}, Java {find_java().version}, two tasks at a time on this machine; payloads of {SIZE} B of JSON.",
-        f"Reading: {scale.read_rows:,} ready messages; all three ways give the same six columns of the same two tables, joined.",
+        f"Reading: {scale.read_rows:,} ready messages; all ways give the same six columns of the same two tables, joined.",
         "Through Spark, two ranges are read at a time into a sink that drops the rows, and planning counts. ADBC keeps no row either.",
         f"Writing: {scale.written_rows:,} rows that Spark has in memory. rowq stages and publishes them, once, however often a task runs.",
         "foreachPartition copies them in binary into a table with a primary key; a task that runs again would write them again.",
+        "With six columns (id, queue, priority, time, attempts, payload) its table could serve as a queue; with two it holds payloads.",
         f"Draining: {scale.drained_batches} batches and a first one that does not count, into a sink that drops the rows; no audit.",
         "Its time is what Spark tells of its triggers.",
     ]

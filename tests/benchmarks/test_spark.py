@@ -25,12 +25,13 @@ def url() -> Iterator[str]:
         yield url
 
 
-def test_tuples_and_arrow_are_the_rows_that_rowq_reads(url: str) -> None:
+@pytest.mark.parametrize("by", ["cursor", "stream"])
+def test_tuples_and_arrow_are_the_rows_that_rowq_reads(url: str, by: str) -> None:
     with rowq.connect(url) as broker, open_tabular(url) as tabular:
         broker.send_many(payload.QUEUE, list(range(COUNT)))
         batches = tabular.read(Piece("messages", 0, 1 << 40), queues=[payload.QUEUE], states=["ready"], columns=COLUMNS)
         expected = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
-    reader = TupleReader(url)
+    reader = TupleReader(url, by)
     parts = reader.partitions()
     rows = [row for part in parts for row in reader.read(part)]
     moment = COLUMNS.index("sent_at")  # which rowq gives as a time, and the database as a number
@@ -42,8 +43,9 @@ def test_tuples_and_arrow_are_the_rows_that_rowq_reads(url: str) -> None:
 
 def test_a_partition_is_copied_row_by_row_into_a_plain_table(url: str) -> None:
     with psycopg.connect(url) as connection:
-        connection.execute(writing._PLAIN)
-    writing._copy(url, iter([Row(queue="a", payload='{"ä":1}'), Row(queue="b", payload="2")]))
+        connection.execute(writing._TABLE)
+    writing._copy(url, writing._TWO, iter([Row(queue="a", payload='{"ä":1}')]))
+    writing._copy(url, writing._SIX, iter([Row(id=7, queue="b", priority=0, sent_at=1, attempts=0, payload="2")]))
     assert ask(url, "SELECT queue, payload FROM plain ORDER BY id") == [("a", '{"ä":1}'), ("b", "2")]
 
 
