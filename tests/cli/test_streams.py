@@ -37,6 +37,12 @@ def test_list_shows_what_each_stream_holds(run: Run, held: Held) -> None:
     assert (document["name"], document["messages"], document["batches"]) == ("lake", 2, 1)
 
 
+def test_a_message_of_a_stream_has_no_lease_that_ends(run: Run, held: Held, ids: list[str]) -> None:
+    assert run("browse", "orders", "--state", "leased").out.count("with its stream's batch") == 2
+    (line,) = (line for line in run("get", ids[0]).out.splitlines() if line.startswith("lease_until"))
+    assert line.split(maxsplit=1)[1] == "with its stream's batch"
+
+
 def test_list_names_the_batches_that_quarantine_asks_for(run: Run, ledger: Ledger, held: Held, broker: Broker) -> None:
     broker.send("orders", 4)
     assert ledger.take("lake", held.epoch, 1, 2) == 2

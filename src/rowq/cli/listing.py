@@ -9,6 +9,9 @@ from rowq import Message, State, SystemClock
 from rowq.cli.document import fields
 from rowq.cli.output import Column, Output
 from rowq.cli.text import ago, counted, indented, moment, preview
+from rowq.model.stream import is_held_by_stream
+
+_STREAMED = "with its stream's batch"
 
 _Cell = Callable[[Message, int], str]
 
@@ -17,7 +20,7 @@ _SENT: tuple[Column, _Cell] = (Column("sent"), lambda m, now: ago(m.sent_at, now
 _BY_STATE: dict[State, list[tuple[Column, _Cell]]] = {
     State.SCHEDULED: [(Column("due"), lambda m, now: ago(m.due_at, now))],
     State.LEASED: [
-        (Column("lease ends"), lambda m, now: ago(m.lease_until, now)),
+        (Column("lease ends"), lambda m, now: _end(m.lease_until, now)),
         (Column("consumer"), lambda m, now: m.consumer or ""),
     ],
     State.DEAD: [
@@ -65,7 +68,14 @@ def show_details(output: Output, message: Message) -> None:
     for name, given in fields(message).items():
         if given is None or given == {} or name in ("payload", "payload_base64", "cursor"):
             continue
-        output.line(f"{name:<20} {moment(given, now) if name in _TIMES else given}")
+        if name == "lease_until" and is_held_by_stream(given):
+            output.line(f"{name:<20} {_STREAMED}")
+        else:
+            output.line(f"{name:<20} {moment(given, now) if name in _TIMES else given}")
     output.line("")
     for line in indented(message.payload):
         output.line(line)
+
+
+def _end(lease_until: int | None, now: int) -> str:
+    return _STREAMED if is_held_by_stream(lease_until) else ago(lease_until, now)

@@ -14,6 +14,10 @@ UNTIL_SETTLED = 253_370_764_800_000
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
 
+def is_held_by_stream(lease_until: int | None) -> bool:
+    return lease_until is not None and lease_until >= UNTIL_SETTLED
+
+
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
     """A stream as the ledger knows it. Batches are numbered from 1 on, and no number is used twice."""
 
