@@ -11,7 +11,7 @@ import typer
 from rich import progress
 from rich.console import Console
 
-from benchmarks import batches, concurrency, depth, http, machine, mariadb, record, remote, single, transfer
+from benchmarks import batches, concurrency, consumers, depth, http, machine, mariadb, record, remote, single, transfer
 from benchmarks.harness import Bench, Chapter, Progress
 from benchmarks.postgresql import batches as postgresql_batches
 from benchmarks.postgresql import callers as postgresql_callers
@@ -26,6 +26,7 @@ from benchmarks.table import to_rich
 BENCHMARKS: dict[str, Callable[[Bench], Chapter]] = {
     "concurrency": concurrency.run,
     "batches": batches.run,
+    consumers.NAME: consumers.run,
     "single": single.run,
     "depth": depth.run,
     "transfer": transfer.run,
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, Callable[[Bench], Chapter]] = {
     "remote": remote.run,
     postgresql_callers.NAME: postgresql_callers.run,
     postgresql_batches.NAME: postgresql_batches.run,
+    consumers.ON_POSTGRESQL: consumers.run_on_postgresql,
     postgresql_processes.NAME: postgresql_processes.run,
     postgresql_snapshot.NAME: postgresql_snapshot.run,
     postgresql_endurance.NAME: postgresql_endurance.run,

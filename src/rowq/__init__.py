@@ -10,6 +10,7 @@ from rowq.connect import connect, connect_async, migrate
 from rowq.errors import (
     BrokerClosed,
     CheckpointMismatch,
+    ConsumerGone,
     DatabaseRestored,
     Forbidden,
     HeldByStream,
@@ -29,6 +30,7 @@ from rowq.errors import (
     PayloadTooLarge,
     QueueFull,
     QueueNotFound,
+    ReceiptRequired,
     RequestConflict,
     RowqError,
     SchemaMismatch,
@@ -47,23 +49,32 @@ from rowq.errors import (
     Unauthorized,
 )
 from rowq.model.access import ApiKey
+from rowq.model.member import Member, Membership
 from rowq.model.message import Delivery, Draft, Event, KvEntry, Message, Outcome, State, Stats, Where
 from rowq.model.queue import Policy, Settings
 from rowq.model.stream import Stream
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
 from rowq.within import Within
+from rowq.workers.async_consumer import AsyncConsumer
+from rowq.workers.async_producer import AsyncProducer
+from rowq.workers.consumer import Consumer
+from rowq.workers.producer import Producer, Pushed
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ApiKey",
     "AsyncBroker",
+    "AsyncConsumer",
+    "AsyncProducer",
     "AsyncRemoteBroker",
     "Broker",
     "BrokerClosed",
     "CheckpointMismatch",
     "Clock",
+    "Consumer",
+    "ConsumerGone",
     "DatabaseRestored",
     "Delivery",
     "Draft",
@@ -81,6 +92,8 @@ __all__ = [
     "LakeMismatch",
     "LeaseLost",
     "ManualClock",
+    "Member",
+    "Membership",
     "Message",
     "MessageNotFound",
     "NameReserved",
@@ -90,8 +103,11 @@ __all__ = [
     "PayloadRejected",
     "PayloadTooLarge",
     "Policy",
+    "Producer",
+    "Pushed",
     "QueueFull",
     "QueueNotFound",
+    "ReceiptRequired",
     "RemoteBroker",
     "RequestConflict",
     "RowqError",

@@ -12,6 +12,7 @@ from rowq.engine import Engine
 from rowq.errors import BrokerClosed
 from rowq.model.access import ApiKey
 from rowq.model.lifecycle import Ack
+from rowq.model.member import DEAD_AFTER, Member, Membership, Share
 from rowq.model.message import (
     Delivery,
     Draft,
@@ -34,6 +35,9 @@ from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
 from rowq.verbs import Progress
 from rowq.within import Within
+from rowq.workers.async_consumer import AsyncConsumer
+from rowq.workers.async_producer import AsyncProducer
+from rowq.workers.plan import ConsumerOptions, Process, to_plan
 
 T = TypeVar("T")
 
@@ -64,8 +68,9 @@ class AsyncBroker:
         lease: Duration | None = None,
         consumer: str | None = None,
         delivery: DeliveryMode | None = None,
+        share: Share | None = None,
     ) -> list[Delivery]:
-        return await self._drive(self._engine().verbs.receive(queue, max, wait, lease, consumer, delivery))
+        return await self._drive(self._engine().verbs.receive(queue, max, wait, lease, consumer, delivery, share))
 
     async def ack(self, delivery: Settled) -> None:
         await self._drive(self._engine().verbs.settle(delivery, Ack()))
@@ -185,6 +190,24 @@ class AsyncBroker:
     ) -> int:
         return await self._drive(self._engine().verbs.redrive(queue, ids, where, limit, rate, progress))
 
+    async def register(self, queue: str, *, dead_after: Duration = DEAD_AFTER) -> Membership:
+        return await self._drive(self._engine().verbs.register(queue, dead_after))
+
+    async def beat(self, queue: str, id: str, *, dead_after: Duration = DEAD_AFTER, remove_dead: bool = False) -> Membership:
+        return await self._drive(self._engine().verbs.beat(queue, id, dead_after, remove_dead))
+
+    async def unregister(self, queue: str, id: str) -> None:
+        await self._drive(self._engine().verbs.unregister(queue, id))
+
+    async def consumers(self, queue: str, *, dead_after: Duration = DEAD_AFTER) -> list[Member]:
+        return await self._drive(self._engine().verbs.consumers(queue, dead_after))
+
+    def producer(self, queue: str, *, batch_size: int = 1, linger: Duration = 0.05, **options: Unpack[SendOptions]) -> AsyncProducer:
+        return AsyncProducer(self._engine(), queue, batch_size, linger, options)
+
+    def consumer(self, queue: str, process: Process, **options: Unpack[ConsumerOptions]) -> AsyncConsumer:
+        return AsyncConsumer(self._engine(), to_plan(queue, process, options))
+
     async def streams(self) -> list[Stream]:
         return await self._drive(self._engine().verbs.look(self._engine().insights.streams))
 
@@ -210,6 +233,9 @@ class AsyncBroker:
 
     async def sweep(self) -> Swept:
         return await self._drive(self._engine().upkeep.sweep())
+
+    async def run_sweep(self, name: str) -> int:
+        return await self._drive(self._engine().sweeps.run(name))
 
     async def doctor(self) -> list[Finding]:
         return await self._drive(self._engine().verbs.look(self._engine().examine))

@@ -10,6 +10,7 @@ from rowq.arguments import Settled, to_extend, to_nack, to_reject, to_reschedule
 from rowq.engine import Engine
 from rowq.model.access import ApiKey
 from rowq.model.lifecycle import Ack
+from rowq.model.member import DEAD_AFTER, Member, Membership, Share
 from rowq.model.message import (
     Delivery,
     Draft,
@@ -32,6 +33,9 @@ from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
 from rowq.verbs import Progress
 from rowq.within import Within
+from rowq.workers.consumer import Consumer
+from rowq.workers.plan import ConsumerOptions, Process, to_plan
+from rowq.workers.producer import Producer
 
 T = TypeVar("T")
 
@@ -67,9 +71,10 @@ class Broker:
         lease: Duration | None = None,
         consumer: str | None = None,
         delivery: DeliveryMode | None = None,
+        share: Share | None = None,
     ) -> list[Delivery]:
         """Up to `max` messages, leased to you; waits up to `wait` seconds for the first. `<queue>.dlq` gives dead letters."""
-        return self._drive(self._verbs.receive(queue, max, wait, lease, consumer, delivery))
+        return self._drive(self._verbs.receive(queue, max, wait, lease, consumer, delivery, share))
 
     def ack(self, delivery: Settled) -> None:
         """Done: the message is finished. Raises LeaseLost if it is no longer yours."""
@@ -214,6 +219,30 @@ class Broker:
         """Dead letters back into their queue: those named, those that match, or all; at most `rate` a second. Returns how many."""
         return self._drive(self._verbs.redrive(queue, ids, where, limit, rate, progress))
 
+    def register(self, queue: str, *, dead_after: Duration = DEAD_AFTER) -> Membership:
+        """A new consumer of a queue, alive for as long as it beats; says which share of the messages is its own."""
+        return self._drive(self._verbs.register(queue, dead_after))
+
+    def beat(self, queue: str, id: str, *, dead_after: Duration = DEAD_AFTER, remove_dead: bool = False) -> Membership:
+        """Says that a consumer is alive, and learns its share of now. Raises ConsumerGone if it was taken for dead: register again."""
+        return self._drive(self._verbs.beat(queue, id, dead_after, remove_dead))
+
+    def unregister(self, queue: str, id: str) -> None:
+        """The consumer takes its leave; others take over its share."""
+        self._drive(self._verbs.unregister(queue, id))
+
+    def consumers(self, queue: str, *, dead_after: Duration = DEAD_AFTER) -> list[Member]:
+        """Those that are alive, the oldest first."""
+        return self._drive(self._verbs.consumers(queue, dead_after))
+
+    def producer(self, queue: str, *, batch_size: int = 1, linger: Duration = 0.05, **options: Unpack[SendOptions]) -> Producer:
+        """Sends messages in batches, when one is full and when the first of it has waited for `linger`. Close it, or use `with`."""
+        return Producer(self._engine, queue, batch_size, linger, options)
+
+    def consumer(self, queue: str, process: Process, **options: Unpack[ConsumerOptions]) -> Consumer:
+        """Calls `process` with each delivery, and settles it: `run()` it, or `start()` and `stop()`, or use `with`."""
+        return Consumer(self._engine, to_plan(queue, process, options))
+
     def streams(self) -> list[Stream]:
         """Who takes messages in numbered batches (Spark queries do), and what each holds."""
         return self._drive(self._verbs.look(self._engine.insights.streams))
@@ -245,6 +274,10 @@ class Broker:
     def sweep(self) -> Swept:
         """Does at once what time has made necessary, as the background upkeep does every second."""
         return self._drive(self._engine.upkeep.sweep())
+
+    def run_sweep(self, name: str) -> int:
+        """One of its parts alone, such as `expired`; `rowq sweeps` lists them. Returns how many messages it was about."""
+        return self._drive(self._engine.sweeps.run(name))
 
     def doctor(self) -> list[Finding]:
         """What hurts queues on this database, each with what to do."""

@@ -130,6 +130,15 @@ def open_dialect(url: str) -> Dialect:
     return dialect
 
 
+def make_door(url: str, queue: str) -> None:
+    """Makes PEQ's procedures and views for a queue, in a schema of its name, or makes them anew. The tables must be of this release."""
+    dialect = open_dialect(url)
+    try:
+        dialect.make_door(queue)
+    finally:
+        dialect.close()
+
+
 def _messengers(dialect: Dialect, redis: str | None) -> tuple[Herald | None, SettingsCache | None]:
     """How processes tell each other, and where they find settings without asking the database."""
     if redis is None:

@@ -24,6 +24,7 @@ from rowq.store.herald import Herald, Tidings
 from rowq.store.lane import Lane
 from rowq.store.settings_cache import SettingsCache
 from rowq.store.store import Store
+from rowq.sweeps import Sweeps
 from rowq.upkeep import Upkeep
 from rowq.verbs import Verbs
 from rowq.waiting import WaitingRoom
@@ -59,6 +60,7 @@ class Engine:
             else Lanes(lambda patient: Lane(self.store, patient=patient).perform, timeout=timeout, has_airways=dialect.can_fly)
         )
         self._fusion.watch(self.give_back, self._leave_to_parent)
+        self.sweeps = Sweeps(dialect, self.insights, self.upkeep, self._fusion.if_idle)
         self._room = WaitingRoom(clock.now, self.store.times.next, self._find_arrivals)
         self._herald = herald
         self.store.on_tidings = self._tell

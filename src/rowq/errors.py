@@ -23,6 +23,12 @@ class InvalidReceipt(InvalidArgument):
     code = "invalid_receipt"
 
 
+class ReceiptRequired(InvalidArgument):
+    """The queue settles by receipt alone, and an id was given."""
+
+    code = "receipt_required"
+
+
 class NameReserved(InvalidArgument):
     """The name means the dead letters of another queue."""
 
@@ -209,6 +215,12 @@ class HeldByStream(RowqError):
     """The message is in a batch of a stream, which only the stream or an operator's revoke or quarantine takes it out of."""
 
     code = "held_by_stream"
+
+
+class ConsumerGone(RowqError):
+    """The consumer was silent for too long and was taken for dead. Register again."""
+
+    code = "consumer_gone"
 
 
 class StagingLost(RowqError):

@@ -44,9 +44,10 @@ class Forks:
         self._one_at_a_time.release()
 
     def _in_child(self) -> None:
-        for one in list(self._watched):  # also those that were opened while the fork waited for its turn
-            one.be_forked()
+        inherited = list(self._watched)  # also those that were opened while the fork waited for its turn
         self._watched.clear()
+        for one in inherited:
+            one.be_forked()
         self._held = []
         self._one_at_a_time = threading.Lock()
 

@@ -8,25 +8,48 @@ from typing import Any
 
 import msgspec
 
-from rowq.errors import InvalidArgument, QueueNotFound
-from rowq.ids import origin_of
+from rowq.errors import InvalidArgument, MessageNotFound, QueueNotFound
+from rowq.ids import Receipt, origin_of
 from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
+from rowq.model.member import Member
 from rowq.model.message import Event, KvEntry, Message, State, Stats
 from rowq.model.queue import Policy, Settings, check_name, resolve, split_name
-from rowq.model.stream import Stream
+from rowq.model.stream import Stream, is_held_by_stream
 from rowq.model.text import check_text
 from rowq.store.access import read_keys
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.finding import is_named, not_found, seq_of
 from rowq.store.ledger import list_streams
 from rowq.store.policies import read_settings
+from rowq.store.registry import members
 from rowq.store.rows import read_cursor, to_event, to_kv_entry, to_message
 from rowq.store.times import FOR_EVER
 
 MAX_PAGE = 1_000
 _BEGINNING: dict[State, tuple[Any, int]] = {State.BLOCKED: ("", -1)}
 _FIRST = (-(1 << 62), -1)
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Who has a message now: what somebody who names no receipt goes by."""
+
+    receipt: Receipt
+    queue: str
+    is_dead: bool
+    """It is a dead letter, received from the name that means those of its queue."""
+    until: int
+    consumer: str | None
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """How messages of a queue ended that are still there to be seen, beside what `Stats` tells."""
+
+    expired: int
+    failed: int
+    dead_for_good: int
+    """Dead letters that are not received again."""
+    dead_leased: int
 
 
 class Insights:
@@ -69,6 +92,12 @@ class Insights:
         with self._dialect.reading() as session:
             return [to_message(row, place) for row in session.rows(f"browse_{place}", **values)]
 
+    def newest_dead(self, queue: str, *, limit: int, offset: int) -> list[Message]:
+        """Dead letters as they came, the last one first, counted off: for readers that know no cursor."""
+        values = {"queue": split_name(queue)[0], "limit": check_limit(limit), "offset": offset}
+        with self._dialect.reading() as session:
+            return [to_message(row, State.DEAD) for row in session.rows("browse_newest_dead", **values)]
+
     def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
         """Every message as of one moment, in constant memory."""
         places = list(State) if states is None else [to_state(state) for state in states]
@@ -87,6 +116,10 @@ class Insights:
             row = session.row("read_settings", queues=[name])
             return _count(session, name, self._is_paused(row))
 
+    def ends(self, queue: str) -> Ends:
+        with self._dialect.reading() as session:
+            return Ends(*session.rows("count_ends", queue=check_name(queue))[0])
+
     def queues(self) -> list[Stats]:
         with self._dialect.reading() as session:
             return [_count(session, row[0], self._is_paused(row)) for row in session.rows("read_all_settings")]
@@ -97,6 +130,11 @@ class Insights:
         if row is None:
             raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
         return read_settings(row[1])
+
+    def settings_version(self) -> int:
+        """A number that changes with the settings of any queue, and when one is deleted."""
+        with self._dialect.reading() as session:
+            return int(session.rows("read_settings_version")[0][0])
 
     def policy(self, queue: str) -> Policy:
         """What holds for a queue, whether or not anybody has used it: its settings over the defaults."""
@@ -131,6 +169,23 @@ class Insights:
         with self._dialect.reading() as session:
             return dict(session.rows("find_leases", seqs=seqs))
 
+    def leased(self, seqs: list[int]) -> dict[int, Message]:
+        """Those of the messages that somebody has now, by seq."""
+        with self._dialect.reading() as session:
+            return {row[0]: to_message(row, State.LEASED) for row in session.rows("get_leases", seqs=seqs)}
+
+    def lease(self, id: str) -> Lease | None:
+        """None when nobody has it, or a stream, which settles by batches."""
+        with self._dialect.reading() as session:
+            try:
+                row = session.row("find_lease", seq=seq_of(session, id))
+            except MessageNotFound:
+                return None
+        if row is None or is_held_by_stream(row[4]) or not is_named(id, row[7], row[0], row[6]):
+            return None
+        seq, token, queue, reason, until, consumer = row[:6]
+        return Lease((seq, token), queue, reason is not None, until, consumer)
+
     def keys(self, prefix: Sequence[str | int] | str, limit: int = MAX_PAGE) -> list[KvEntry]:
         parts = to_kv_key(prefix) if prefix else []
         low = msgspec.json.encode(parts).decode().removesuffix("]")
@@ -149,6 +204,10 @@ class Insights:
     def streams(self) -> list[Stream]:
         with self._dialect.reading() as session:
             return list_streams(session)
+
+    def consumers(self, queue: str, now: int, dead_after_ms: int) -> list[Member]:
+        with self._dialect.reading() as session:
+            return members(session, queue, now, dead_after_ms)
 
     def _is_paused(self, row: Row | None) -> bool:
         settings = read_settings(row[1]) if row else Settings()

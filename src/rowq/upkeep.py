@@ -9,6 +9,7 @@ import logging
 import secrets
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -17,9 +18,10 @@ import msgspec
 
 from rowq.clock import Clock
 from rowq.errors import BrokerClosed, RowqError
+from rowq.model.message import State
 from rowq.model.queue import Policy, Settings, resolve
 from rowq.steps import Driver, Read, Steps
-from rowq.store import requests, staging, sweeping
+from rowq.store import duty, operating, registry, requests, staging, sweeping
 from rowq.store.calls import Act
 from rowq.store.dialect import Dialect, Session
 from rowq.store.policies import read_settings
@@ -66,16 +68,31 @@ class Upkeep:
 
     def take_up(self) -> Steps[tuple[int, int, int]]:
         """Due messages, expired leases, expired messages."""
-        due = lease_expired = expired = 0
+        due = lease_expired = 0
         late = self._clock.now() - sweeping.LATE_MS
         for queue in (yield Read(lambda: self._queues_with_work(late))):
-            due += yield from _in_pieces(lambda work, queue=queue: sweeping.take_due(work, queue, PIECE))  # type: ignore[misc]
-            lease_expired += yield from _in_pieces(
-                lambda work, queue=queue: sweeping.take_lease_expired(work, queue, late, PIECE)  # type: ignore[misc]
-            )
-        if (yield Read(self._is_anything_ended)):
-            expired = yield from _in_pieces(lambda work: sweeping.take_ended(work, PIECE))
+            due += yield from _take_due(queue)
+            lease_expired += yield from _take_back(queue, late)
+        expired = yield from self.expire()
         return due, lease_expired, expired
+
+    def take_due(self) -> Steps[int]:
+        return self._in_all_queues(lambda queue, _: _take_due(queue))
+
+    def take_back(self) -> Steps[int]:
+        """Expired leases: back to their queue, or used up."""
+        return self._in_all_queues(_take_back)
+
+    def expire(self) -> Steps[int]:
+        return (yield from _end_in_pieces()) if (yield Read(self._is_anything_ended)) else 0
+
+    def retire_dead(self) -> Steps[int]:
+        """Dead letters older than the dlq_ttl of their queue."""
+        count = 0
+        for retire, queue in (yield Read(self._find_retirable)):
+            if retire is sweeping.retire_dead:
+                count += yield from _in_pieces(lambda work, queue=queue: sweeping.retire_dead(work, queue, PIECE))  # type: ignore[misc]
+        return count
 
     def retire(self) -> Steps[int]:
         """What is kept for a while only: dead letters with a TTL, history, audit, ids of messages that are gone."""
@@ -94,7 +111,23 @@ class Upkeep:
             yield from _in_pieces(lambda work: requests.retire(work, PIECE))
         if (yield Read(self._is_a_stage_old)):
             yield from _in_pieces(lambda work: staging.retire(work, PIECE))
+        if (yield Read(self._is_a_consumer_silent)):
+            yield from _in_pieces(lambda work: registry.retire(work, PIECE))
         return retired
+
+    def reap(self) -> Steps[int]:
+        """Messages that are kept as expired, of all queues, whatever their retention says."""
+        reaped = 0
+        for queue in (yield Read(self._queues)):
+            seqs = yield Read(lambda queue=queue: self._list_expired(queue))  # type: ignore[misc]
+            gone = 0
+            for start in range(0, len(seqs), PIECE):
+                piece = list(seqs[start : start + PIECE])
+                gone += yield Act(lambda work, queue=queue, piece=piece: operating.purge(work, queue, State.FINISHED, piece))  # type: ignore[misc]
+            if gone:
+                yield Act(lambda work, queue=queue, gone=gone: operating.note_purge(work, queue, gone, [State.FINISHED]))  # type: ignore[misc]
+            reaped += gone
+        return reaped
 
     def start(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
         self._thread = threading.Thread(target=self._run, args=(driver, if_idle), name="rowq-upkeep", daemon=True)
@@ -135,18 +168,25 @@ class Upkeep:
 
     def _take_duty(self) -> Steps[bool]:
         """Of all processes on a database one sweeps; True when it is this one."""
-
-        def take(work: Work) -> bool:
-            values = {"name": DUTY, "holder": self._me, "now": work.now, "held_until": work.now + DUTY_MS}
-            if work.session.run("take_duty", **values):
-                return True
-            return bool(work.session.run("offer_duty", name=DUTY) and work.session.run("take_duty", **values))
-
-        has_duty: bool = yield Act(take, durable=False)
+        has_duty: bool = yield Act(lambda work: duty.take(work, DUTY, self._me, work.now + DUTY_MS), durable=False)
         return has_duty
 
     def _leave_duty(self) -> Steps[None]:
-        yield Act(lambda work: work.session.run("leave_duty", name=DUTY, holder=self._me), durable=False)
+        yield Act(lambda work: duty.leave(work, DUTY, self._me), durable=False)
+
+    def _queues(self) -> list[str]:
+        with self._dialect.reading() as session:
+            return [row[0] for row in session.rows("read_all_settings")]
+
+    def _list_expired(self, queue: str) -> array[int]:
+        with self._dialect.reading() as session:
+            return array("q", (row[0] for row in session.stream("list_expired", queue=queue)))
+
+    def _in_all_queues(self, take: Callable[[str, int], Steps[int]]) -> Steps[int]:
+        late, count = self._clock.now() - sweeping.LATE_MS, 0
+        for queue in (yield Read(lambda: self._queues_with_work(late))):
+            count += yield from take(queue, late)
+        return count
 
     def _queues_with_work(self, late: int) -> list[str]:
         with self._dialect.reading() as session:
@@ -178,6 +218,10 @@ class Upkeep:
         with self._dialect.reading() as session:
             return bool(session.rows("list_old_staged", cutoff=self._clock.now() - staging.KEPT_MS, limit=1))
 
+    def _is_a_consumer_silent(self) -> bool:
+        with self._dialect.reading() as session:
+            return bool(session.rows("list_silent_consumers", cutoff=self._clock.now() - registry.KEPT_MS, limit=1))
+
     def _shortest_audit_retention(self) -> int:
         """0 when nothing can be old enough."""
         with self._dialect.reading() as session:
@@ -200,3 +244,19 @@ def _in_pieces(act: Callable[[Work], int]) -> Steps[int]:
         if piece < PIECE:
             break
     return count
+
+
+def _take_due(queue: str) -> Steps[int]:
+    return _in_pieces(lambda work: sweeping.take_due(work, queue, PIECE))
+
+
+def _take_back(queue: str, late: int) -> Steps[int]:
+    return _in_pieces(lambda work: sweeping.take_lease_expired(work, queue, late, PIECE))
+
+
+def _end_in_pieces() -> Steps[int]:
+    ended, looked = 0, PIECE
+    while looked == PIECE:
+        looked, gone = yield Act(lambda work: sweeping.take_ended(work, PIECE), durable=False)
+        ended += gone
+    return ended

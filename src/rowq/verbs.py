@@ -32,11 +32,12 @@ from rowq.model.access import SECRET_PREFIX, check_key_name, digest_of, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Verdict
+from rowq.model.member import Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions, State, Where
 from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
 from rowq.model.stream import check_batch, check_stream_name
 from rowq.steps import Ask, Enter, Read, Sleep, Steps, Wait
-from rowq.store import access, operating, revoking
+from rowq.store import access, operating, registry, revoking
 from rowq.store.calls import Act, Receive, Send, Settle
 from rowq.store.dialect import Row
 from rowq.store.finding import check_id
@@ -69,16 +70,23 @@ class Verbs:
         return Ask(call, list) if call.messages else _nothing()
 
     def receive(
-        self, queue: str, max: int, wait: Duration, lease: Duration | None, consumer: str | None, delivery: DeliveryMode | None
+        self,
+        queue: str,
+        max: int,
+        wait: Duration,
+        lease: Duration | None,
+        consumer: str | None,
+        delivery: DeliveryMode | None,
+        share: Share | None,
     ) -> Steps[list[Delivery]] | Ask[list[Row], list[Delivery]]:
         name, from_dead = split_name(queue)
         most, lease_ms = receive_max(max), optional_ms(lease, "lease", least=1)
         patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
         check_mode(delivery)
-        owner = note(consumer, "consumer")
+        owner, part = note(consumer, "consumer"), to_share(share, from_dead=from_dead)
 
         def call() -> Receive:
-            return Receive(name, most, lease_ms, owner, from_dead=from_dead, delivery=delivery)
+            return Receive(name, most, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part)
 
         return self._wait(call, patience) if patience else Ask(call(), to_deliveries)
 
@@ -187,6 +195,31 @@ class Verbs:
         entry_key = operating.entry_key(to_kv_key(key))
         was_there: bool = yield Act(lambda work: operating.forget(work, entry_key))
         return was_there
+
+    def register(self, queue: str, dead_after: Duration, id: str | None = None) -> Steps[Membership]:
+        """`id`: one that the consumer brings, so that it can ask again without being there twice."""
+        name, silence, own_id = check_own_name(queue), to_silence(dead_after), new_consumer_id(id)
+        membership: Membership = yield Act(lambda work: registry.register(work, name, own_id, silence), durable=False)
+        return membership
+
+    def beat(self, queue: str, id: str, dead_after: Duration, remove_dead: bool) -> Steps[Membership]:
+        name, silence = check_own_name(queue), to_silence(dead_after)
+        membership: Membership | None = None
+        if is_consumer_id(id):
+            membership = yield Act(lambda work: registry.beat(work, name, id, silence, remove_dead), durable=False)
+        if membership is None:
+            raise consumer_gone(name, id)
+        return membership
+
+    def unregister(self, queue: str, id: str) -> Steps[None]:
+        name = check_own_name(queue)
+        if is_consumer_id(id):
+            yield Act(lambda work: registry.leave(work, name, id), durable=False)
+
+    def consumers(self, queue: str, dead_after: Duration) -> Steps[list[Member]]:
+        name, silence = check_own_name(queue), to_silence(dead_after)
+        members: list[Member] = yield Read(lambda: self._insights.consumers(name, self._clock.now(), silence))
+        return members
 
     def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Steps[str]:
         """The secret is given out here and never again: the database only keeps its digest."""

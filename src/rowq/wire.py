@@ -7,18 +7,17 @@ bytes in `payload_base64`. OpenAPI is generated from these types.
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from rowq.errors import InvalidArgument
 from rowq.model.draft import MAX_SEND
+from rowq.model.lifecycle import NackLimit
 from rowq.model.message import Event, KvEntry, Message, Outcome, Stats
 from rowq.model.queue import DeliveryMode, Keep, OnExhausted, OnExpire, Policy, Settings
 from rowq.model.retry import Backoff, Delays, Exponential, Linear, Millis
-from rowq.model.value import Base64, KeyPart, KvPath, Lease, Name, Note, OwnId, StateName, Storable
+from rowq.model.value import Base64, KeyPart, KvPath, Lease, Name, Note, OwnId, ShareBody, StateName, Storable
 
 MAX_WAIT_MS = 60_000
 MAX_RECEIPTS = 10_000
@@ -69,6 +68,7 @@ class ReceiveBody(Struct, forbid_unknown_fields=True):
     lease_ms: Lease | None = None
     consumer: Note | None = None
     delivery: DeliveryMode | None = None
+    share: ShareBody | None = None
 
 
 class DeliveryBody(Struct):
@@ -105,6 +105,7 @@ class NackBody(RejectBody, forbid_unknown_fields=True):
 
     delay_ms: Millis | None = None
     counts: bool = True
+    limit: NackLimit = "attempts"
 
 
 class RescheduleBody(Struct, forbid_unknown_fields=True):
@@ -291,10 +292,3 @@ def of_entry(entry: KvEntry) -> EntryBody:
 
 def _spelled(name: str, value: Any) -> dict[str, Any]:
     return {f"{name}_base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else {name: value}
-
-
-def from_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidArgument("payload_base64 is no base64") from None

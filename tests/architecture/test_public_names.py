@@ -16,6 +16,7 @@ ERRORS = {name: kind for name, kind in vars(errors).items() if inspect.isclass(k
 PUBLISHED_CODES = {
     "broker_closed",
     "checkpoint_mismatch",
+    "consumer_gone",
     "database_restored",
     "forbidden",
     "held_by_stream",
@@ -23,6 +24,7 @@ PUBLISHED_CODES = {
     "internal",
     "invalid_argument",
     "invalid_receipt",
+    "receipt_required",
     "java_not_found",
     "lake_busy",
     "lake_error",

@@ -23,6 +23,7 @@ from tests.support.servers import Unavailable
 BARS = {
     "concurrency": [Bar("at least", 10), Bar("at least", 3)],
     "batches": [Bar("at least", 60), Bar("at most", 140)],
+    "consumers": [Bar("at least", 70)],
     "single": [Bar("at least", 80), Bar("at least", 2)],
     "depth": [Bar("at most", 130)] * 3,
     "transfer": [Bar("at most", 200)] * 2,
@@ -30,6 +31,7 @@ BARS = {
     "remote": [Bar("at least", 20), Bar("at most", 100)],
     "postgresql-callers": [Bar("at least", 10)],
     "postgresql-batches": [Bar("at least", 1.1), Bar("at least", 1.1), Bar("at least", 5), Bar("at least", 5), Bar("at least", 20)],
+    "postgresql-consumers": [Bar("at least", 70)],
     "postgresql-processes": [Bar("at least", 1.3), Bar("at least", 85)],
     "postgresql-snapshot": [Bar("at most", 2), Bar("at most", 2), Bar("at least", 70)],
     "postgresql-endurance": [Bar("at least", 90), Bar("at most", 150)],

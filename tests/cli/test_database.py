@@ -54,3 +54,14 @@ def test_sweep_takes_up_what_is_due(run: Run) -> None:
         assert time.monotonic() < deadline
     assert set(swept) == {"due", "lease_expired", "expired", "retired"}
     assert "0 due" in run("sweep").out
+
+
+def test_the_parts_of_a_sweep_are_listed_and_done_by_name(run: Run) -> None:
+    assert run("migrate").exit_code == 0
+    listed = run("sweeps", "--json").json
+    assert [sorted(each) for each in listed] == [["every_ms", "name", "summary"]] * len(listed)
+    for each in listed:
+        assert run("sweep", each["name"], "--json").json == {"name": each["name"], "count": each["name"] == "optimize"}
+        assert each["name"] in run("sweeps").out
+    assert run("sweep", "expired").out == "expired: 0\n"
+    assert run("sweep", "nonsense").exit_code == 3

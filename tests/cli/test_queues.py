@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from rowq import Broker
 from tests.cli.driver import Run
+from tests.support.patience import eventually
 
 
 def test_stats_of_one_queue_and_of_all(run: Run) -> None:
@@ -20,6 +22,22 @@ def test_stats_of_one_queue_and_of_all(run: Run) -> None:
     table = run("stats").out
     assert "scheduled" in table
     assert run("stats", "never-used", "--json").json["depth"] == 0
+
+
+def test_consumers_that_are_alive_are_listed_by_age(run: Run, broker: Broker) -> None:
+    assert run("consumers", "q", "--json").json == []
+    first, second = broker.register("q").id, broker.register("q").id
+    assert [(each["id"], each["index"]) for each in run("consumers", "q", "--json").json] == [(first, 0), (second, 1)]
+    assert [line.split()[:2] for line in run("consumers", "q").out.splitlines()[-2:]] == [["0", first], ["1", second]]
+    assert len(run("consumers", "q", "--dead-after", "1h", "--json").json) == 2
+    assert run("consumers", "q", "--dead-after", "2h").exit_code == 2
+    assert run("consumers", "q.dlq").exit_code == 2
+
+
+def test_how_long_a_consumer_may_be_silent_is_said_by_whoever_asks(run: Run, broker: Broker) -> None:
+    id = broker.register("q").id
+    assert eventually(lambda: not run("consumers", "q", "--dead-after", "1ms", "--json").json)
+    assert [each["id"] for each in run("consumers", "q", "--dead-after", "1h", "--json").json] == [id]
 
 
 def test_pause_and_resume(run: Run) -> None:

@@ -36,6 +36,18 @@ def test_many_that_are_cut_are_sent_once(broker: Broker, direct: Broker, proxy: 
     assert [message.id for message in direct.browse("q")] == ids
 
 
+@every_cut
+def test_a_consumer_whose_registration_is_cut_is_there_once(broker: Broker, direct: Broker, proxy: Proxy, cut: Mood) -> None:
+    proxy.moods.append(cut)
+    me = broker.register("q")
+    proxy.moods.append(cut)
+    assert broker.beat("q", me.id) == me
+    proxy.moods.append(cut)
+    assert [member.id for member in direct.consumers("q")] == [me.id]
+    broker.unregister("q", me.id)
+    assert direct.consumers("q") == []
+
+
 def test_every_try_of_a_send_carries_the_same_key_and_every_send_another(broker: Broker, proxy: Proxy) -> None:
     proxy.moods.append(Mood.CUT_AFTER)
     broker.send("q", "x")

@@ -75,6 +75,36 @@ def test_dead_letters_are_deleted_after_dlq_ttl(broker: Broker, clock: ManualClo
     assert_gone(broker, id)
 
 
+def test_a_dead_letter_past_dlq_ttl_is_not_delivered_even_before_a_sweep(broker: Broker, clock: ManualClock) -> None:
+    broker.configure("q", dlq_ttl=60)
+    for payload in range(5):
+        bury(broker, payload)
+    clock.advance(30)
+    young = bury(broker, "young")
+    clock.advance(30)
+    assert ids(broker.receive("q.dlq", max=3)) == [young]
+    assert depths(broker) == {"dead": 1} and broker.run_sweep("expired-dlq") == 0
+
+
+def test_a_dead_letter_that_somebody_has_outlives_dlq_ttl_until_it_comes_back(broker: Broker, clock: ManualClock) -> None:
+    broker.configure("q", dlq_ttl=60)
+    for payload in "ab":
+        bury(broker, payload)
+    clock.advance(50)
+    acked, returned = broker.receive("q.dlq", max=2)
+    clock.advance(20)
+    broker.sweep()
+    broker.ack(acked)
+    broker.nack(returned, delay=0)
+    assert is_silent(broker, "q.dlq") and depths(broker) == {}
+
+
+def test_the_longest_name_has_dead_letters_too(broker: Broker) -> None:
+    name = "q" * 64
+    id = bury(broker, queue=name)
+    assert ids(broker.browse(f"{name}.dlq")) == ids(broker.receive(f"{name}-dlq")) == [id]
+
+
 def test_dlq_ttl_is_counted_from_the_last_death(broker: Broker, clock: ManualClock) -> None:
     broker.configure("q", dlq_ttl=60)
     bury(broker)

@@ -32,6 +32,13 @@ def test_a_deleted_queue_is_made_anew_by_use(broker: Broker, clock: ManualClock)
     assert broker.settings("q") == Settings()
 
 
+def test_a_deleted_queue_does_not_come_back_with_what_others_are_sent(broker: Broker) -> None:
+    broker.send("q", "old")
+    broker.delete_queue("q")
+    broker.send("other", "new")
+    assert [stats.queue for stats in broker.queues()] == ["other"]
+
+
 def test_a_queue_never_used_cannot_be_deleted(broker: Broker) -> None:
     with pytest.raises(QueueNotFound) as error:
         broker.delete_queue("never")

@@ -81,6 +81,14 @@ def test_ids_that_are_not_dead_letters_of_the_queue_are_left_alone(broker: Broke
     assert (state_of(broker, elsewhere), state_of(broker, alive)) == (State.DEAD, State.READY)
 
 
+def test_the_id_of_another_database_with_the_same_number_means_none_of_ours(broker: Broker) -> None:
+    ours = broker.send("q", 1)
+    broker.reject(broker.receive("q")[0])
+    foreign = f"{int(ours[:8], 16) ^ 1:08x}{ours[8:]}"
+    assert broker.redrive("q", ids=[foreign]) == 0
+    assert broker.redrive("q", ids=[foreign, ours]) == 1
+
+
 def test_no_ids_redrive_none(broker: Broker) -> None:
     bury(broker)
     assert broker.redrive("q", ids=[]) == 0

@@ -242,3 +242,11 @@ def one_of_each(broker: rowq.Broker) -> dict[str, str]:
 
 def counts(stats: rowq.Stats) -> Counts:
     return Counts(*[getattr(stats, state) for state in Counts.__struct_fields__])
+
+
+def test_registered_consumers_stay_where_they_are(journey: Journey) -> None:
+    journey.source.send("q", 1)
+    id = journey.source.register("q", dead_after=60).id
+    journey.copy()
+    assert [member.id for member in journey.source.consumers("q", dead_after=60)] == [id]
+    assert journey.target.consumers("q", dead_after=60) == []

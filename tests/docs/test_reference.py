@@ -17,6 +17,7 @@ from rowq.cli.main import app
 from rowq.connect import ConnectOptions
 from rowq.model.message import SendOptions, SettingsOptions
 from rowq.model.retry import Delays
+from rowq.workers.plan import ConsumerOptions
 from tests.docs.page import page
 
 SETTINGS = page("docs/reference/settings.md")
@@ -43,6 +44,8 @@ STRUCTS = (
     rowq.Event,
     rowq.Finding,
     rowq.KvEntry,
+    rowq.Member,
+    rowq.Membership,
     rowq.Message,
     rowq.Stats,
     rowq.Stream,
@@ -99,7 +102,9 @@ def called(name: str, function: Any) -> str:
     return name + str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
 
 
-@pytest.mark.parametrize(("title", "options"), [("option", SendOptions), ("option of connect", ConnectOptions)])
+@pytest.mark.parametrize(
+    ("title", "options"), [("option", SendOptions), ("option of connect", ConnectOptions), ("option of consumer", ConsumerOptions)]
+)
 def test_every_option_is_listed(title: str, options: type[Any]) -> None:
     assert [plain(row[0]) for row in PYTHON.table(title)] == list(options.__annotations__)
 

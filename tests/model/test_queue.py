@@ -14,7 +14,23 @@ from rowq.model.retry import Delays, Exponential
 from tests.support.spelling import spelled
 
 GOOD_NAMES = ["a", "emails", "A-Z_0.9", "x" * 64, "dlq", "dlq.x", "a.dlq.b", "-", "."]
-BAD_NAMES: list[Any] = ["", " ", "a b", "a/b", "ü", "x" * 65, "a\n", "\n", "a\x00", None, 5, b"a", ["a"]]
+BAD_NAMES: list[Any] = [
+    "",
+    " ",
+    "a b",
+    "a/b",
+    "ü",
+    "x" * 65,
+    "x" * 65 + "-dlq",
+    "x" * 64 + "_dlq",
+    "a\n",
+    "\n",
+    "a\x00",
+    None,
+    5,
+    b"a",
+    ["a"],
+]
 
 
 @pytest.mark.parametrize("name", GOOD_NAMES)
@@ -29,7 +45,7 @@ def test_a_bad_name_is_refused(name: Any) -> None:
             check(name)
 
 
-@pytest.mark.parametrize("name", ["a.dlq", "a-dlq", "a.dlq.dlq", "a-dlq.dlq"])
+@pytest.mark.parametrize("name", ["a.dlq", "a-dlq", "a.dlq.dlq", "a-dlq.dlq", "x" * 64 + "-dlq"])
 def test_the_names_of_dead_letters_are_reserved(name: str) -> None:
     assert check_name(name) == name
     with pytest.raises(NameReserved, match="dead letters"):
@@ -38,7 +54,14 @@ def test_the_names_of_dead_letters_are_reserved(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("a", ("a", False)), ("a.dlq", ("a", True)), ("a-dlq", ("a", True)), ("dlq", ("dlq", False)), ("a.dlq.dlq", ("a.dlq", True))],
+    [
+        ("a", ("a", False)),
+        ("a.dlq", ("a", True)),
+        ("a-dlq", ("a", True)),
+        ("dlq", ("dlq", False)),
+        ("a.dlq.dlq", ("a.dlq", True)),
+        ("x" * 64 + ".dlq", ("x" * 64, True)),
+    ],
 )
 def test_a_name_is_split_into_its_queue_and_whether_its_dead_are_meant(name: str, expected: tuple[str, bool]) -> None:
     assert split_name(name) == expected

@@ -16,6 +16,7 @@ import uvloop
 from rowq.ledger import Ledger
 from rowq.meter import Meter
 from rowq.model.access import ApiKey, KnownKey, Scope, digest_of
+from rowq.server.examples import BODIES
 from rowq.server.gate import Gate
 from rowq.server.metrics import Metrics
 from rowq.server.service import Limits
@@ -134,6 +135,7 @@ def filled(server: Server) -> str:
     send(payload="scheduled", delay_ms=3_600_000, backoff_ms={"kind": "linear", "step_ms": 5})
     send(payload={"to": "ada@example.com"}, id="welcome-42", key="welcome", ttl_ms=3_600_000)
     assert ask(server, "POST", "/v1/api-keys", {"name": "worker", "scopes": ["receive"]}, secret=ADMIN).status == 201
+    assert ask(server, "POST", "/v1/queues/emails/consumers", BODIES["register_consumer"]["usual"], secret=ADMIN).status == 201
     return receipt
 
 

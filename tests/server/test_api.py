@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from rowq.server.examples import PATHS
 from rowq.server.routes import ROUTES
 from tests.server.promises import check_promised, check_schema
 from tests.server.support import ADMIN, Answer, Stream, ask, filled, key, serving
@@ -504,7 +505,7 @@ class TestAKeyForSomeQueues:
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.right is not None], ids=lambda route: route.operation)
 def test_no_route_opens_without_a_key(tmp_path: Path, route: Any) -> None:
     with serving(tmp_path, key("admin", "admin")) as server:
-        path = route.path.format(queue="emails", id="a", name="a", stream="a")
+        path = route.path.format(**PATHS)
         answer = ask(server, route.method, path, {} if route.body else None)
         check_promised(route.method, path, answer)
         assert answer.problem == (401, "unauthorized")

@@ -16,6 +16,7 @@ from opentelemetry.trace import NoOpTracerProvider, SpanKind, StatusCode
 
 from rowq.errors import QueueFull
 from rowq.model.draft import MAX_HEADER_BYTES, Prepared
+from rowq.server.doors.choice import open_doors
 from rowq.server.tracing import Tracing, open_tracing
 from rowq.store.dialect import Row
 from tests.server.support import ask, serving
@@ -214,3 +215,16 @@ def test_a_retry_with_another_trace_is_the_same_request(tmp_path: Path, tracing:
         tries = [ask(server, "POST", "/v1/queues/q/messages", {"payload": 1}, headers={"idempotency-key": "k"}) for _ in range(2)]
         assert tries[0].status == 201
         assert tries[0].json == tries[1].json
+
+
+def test_a_door_carries_a_trace_as_the_routes_do(tmp_path: Path, tracing: Tracing, exporter: InMemorySpanExporter) -> None:
+    with serving(tmp_path, doors=open_doors(("keyval",), {})) as server:
+        server.service.tracing = tracing
+        parent = {"traceparent": PARENT}
+        assert ask(server, "POST", "/keyval/api/queue/enqueue", {"value": 1}, headers=parent).status == 200
+        message = ask(server, "GET", "/keyval/api/queue/poll").json["message"]
+        ask(server, "POST", "/keyval/api/queue/ack", {"id": message["id"]}, headers=parent)
+    sent, received, acked = exporter.get_finished_spans()
+    assert [span.name for span in (sent, received, acked)] == ["send keyval", "receive keyval", "ack"]
+    assert trace_of(sent) == trace_of(acked) == TRACE
+    assert [f"{link.context.trace_id:032x}" for link in received.links] == [TRACE]

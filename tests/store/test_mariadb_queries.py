@@ -17,10 +17,11 @@ from rowq.store.dialect import Row
 from rowq.store.mariadb import Mariadb
 from rowq.store.mariadb_session import MariadbSession
 from rowq.store.queries import LIST_PARAMETER
+from rowq.store.sharing import _MOST_KEYS
 from tests.support.database import MariadbDatabase
 
 _BUILT_NAMES = re.compile(r'f"(\w+_)\{')
-_NUMBERS = {"limit", "most", "seconds"}
+_NUMBERS = {"limit", "most", "offset", "seconds"}
 
 MESSAGES = 200
 COMMANDS = ("LOCK TABLES", "UNLOCK TABLES", "SET ")
@@ -125,6 +126,20 @@ def test_a_claim_begins_at_its_place_and_reads_no_more_than_it_wants(dialect: Ma
     assert counts == {"key": 1 + 10, "next": 9}  # the place, and the body of each
 
 
+def test_a_claim_from_a_small_table_locks_only_what_it_gives(url: str, broker: Broker) -> None:
+    """Beside somebody who takes one of three, the other two are there for all."""
+    broker.send_many("q", range(3))
+    with writing(dialect_of(broker)) as session, rowq.connect(url, upkeep=False) as other:
+        assert len(session.rows("take_ready", queue="q", ranking=0, position=0, limit=1)) == 1
+        deliveries = other.receive("q", max=3)
+        assert [delivery.payload for delivery in deliveries] == [1, 2]
+    for delivery in [*deliveries, *broker.receive("q")]:
+        broker.reject(delivery)
+    with writing(dialect_of(broker)) as session, rowq.connect(url, upkeep=False) as other:
+        assert len(session.rows("take_dead", queue="q", now=1 << 60, limit=1)) == 1
+        assert len(other.receive("q.dlq", max=3)) == 2
+
+
 def test_a_claim_goes_on_with_the_next_rank(broker: Broker, dialect: Mariadb) -> None:
     broker.send_many("q", range(20), priority=-1)
     with writing(dialect) as session:
@@ -132,6 +147,26 @@ def test_a_claim_goes_on_with_the_next_rank(broker: Broker, dialect: Mariadb) ->
         counts = reads_of(session, "take_ready", queue="q", ranking=0, position=MESSAGES - 4, limit=10)
     assert [(row[1], row[2]) for row in rows] == [(0, MESSAGES - 4 + n) for n in range(5)] + [(1, MESSAGES + 1 + n) for n in range(5)]
     assert sum(counts.values()) < 30
+
+
+def test_a_share_is_looked_for_at_the_head_and_taken_by_its_keys(dialect: Mariadb) -> None:
+    with writing(dialect) as session:
+        assert reads_of(session, "look_ready", queue="q", ranking=0, position=MESSAGES // 2, limit=50) == {"key": 1, "next": 49}
+        wanted = list(range(100, 150, 5))
+        counts = reads_of(session, "take_ready_at", queue="q", ranking=0, positions=wanted, limit=10)
+    assert counts == {"key": 10 + 10, "next": counts.get("next", 0)}
+    assert counts["next"] <= 10  # each place ends with the look at what stands behind it
+
+
+@pytest.mark.parametrize("size", [3, _MOST_KEYS * 4])
+def test_a_share_of_any_size_is_taken_by_its_keys(broker: Broker, size: int) -> None:
+    """A small table is not scanned, and many keys are not made a table of."""
+    for start in range(0, size, 1_000):
+        broker.send_many("q", range(min(1_000, size - start)))
+    wanted = list(range(1, size + 1))[:_MOST_KEYS]
+    with writing(dialect_of(broker)) as session:
+        counts = reads_of(session, "take_ready_at", queue="q", ranking=0, positions=wanted, limit=1_000)
+    assert counts == {"key": 2 * len(wanted), "next": len(wanted)}
 
 
 def test_a_page_is_read_from_its_cursor_on(dialect: Mariadb) -> None:

@@ -19,6 +19,7 @@ MAY_SCAN = {
     "read_all_settings": "as many rows as there are queues",
     "read_api_keys": "as many rows as there are keys",
     "list_streams": "as many rows as there are streams",
+    "list_silent_consumers": "as many rows as there are consumers, once a minute",
     "find_queues_with_work": "as many rows as there are queues, each looked up in an index",
     "find_newest": "from the end of the primary key, one row",
     "find_origins": "the few ids of one call, each once",
@@ -35,10 +36,14 @@ MAY_SCAN_BY_STATISTICS = {
     "count_states": "most of the table is of that queue",
     "measure_lag": "most of the table is of that queue",
     "list_finished": "most of the table is of that queue",
+    "list_expired": "most of the table is of that queue",
+    "count_ends": "most of the table is of that queue",
 }
 
 INDEXES = {
     "take_ready": "SEARCH r USING PRIMARY KEY (queue=?)",
+    "look_ready": "SEARCH rowq_ready USING PRIMARY KEY (queue=? AND (ranking,position)>(?,?))",
+    "take_ready_at": "SEARCH r USING PRIMARY KEY (queue=? AND ranking=? AND position=?)",
     "take_due": "SEARCH s USING INDEX rowq_scheduled_due (queue=? AND due<?)",
     "take_lease_expired": "SEARCH rowq_leased USING COVERING INDEX rowq_leased_until (queue=? AND lease_until>? AND lease_until<?)",
     "take_dead": "SEARCH d USING INDEX rowq_dead_due (queue=? AND due>? AND due<?)",
@@ -72,6 +77,23 @@ def test_an_exception_is_still_needed(dialect: Sqlite, query: str) -> None:
 def test_the_index_is_used_to_its_depth(dialect: Sqlite, query: str) -> None:
     plan = [step.replace("due>? AND ", "") for step in plan_of(dialect, query)]
     assert INDEXES[query].replace("due>? AND ", "") in plan
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "take_due",
+        "take_lease_expired",
+        "take_ended",
+        "list_old_dead",
+        "list_old_history",
+        "list_old_requests",
+        "list_old_staged",
+    ],
+)
+def test_c50_a_sweep_walks_an_index_and_ends_with_its_piece(dialect: Sqlite, query: str) -> None:
+    assert slow_steps(dialect, query) == []
+    assert dialect._queries.bind(query, {}).rstrip().endswith("LIMIT :limit")
 
 
 def test_statistics_change_no_plan(connect: Connect, path: Path) -> None:

@@ -69,6 +69,13 @@ def test_every_query_is_understood(dialect: Postgresql) -> None:
             raise AssertionError(f"{name}: {error}") from error
 
 
+def test_a_share_is_found_at_the_head_of_the_index_and_taken_by_its_places(dialect: Postgresql) -> None:
+    plan = explained(dialect, "claim_share", ranking=0, position=1, limit=10, width=100, count=5, index=1)
+    assert re.search(r"CTE head\n +->  Limit .*\n +->  Index Scan using rowq_ready_pkey", plan), plan
+    assert re.search(r"CTE taken\n(?: +.*\n)*? +->  Tid Scan on rowq_ready", plan), plan
+    assert "Seq Scan on rowq" not in plan, plan
+
+
 @pytest.mark.parametrize("query", INDEXES)
 def test_the_index_is_used(dialect: Postgresql, query: str) -> None:
     index, values = INDEXES[query]

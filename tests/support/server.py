@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from uvicorn.config import Config
@@ -12,6 +12,7 @@ from uvicorn.server import ServerState
 
 from rowq.connect import open_engine
 from rowq.server.app import App
+from rowq.server.doors.door import Door
 from rowq.server.gate import Gate
 from rowq.server.protocol import make_protocol
 from rowq.server.service import Limits, Service
@@ -35,12 +36,13 @@ class Server:
         gate: Gate | None = None,
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
+        doors: Sequence[Door] = (),
         **options: Any,
     ) -> None:
         self._loop = loop
         self._tls = tls
         self.engine = open_engine(url, **options)
-        self.service = Service(self.engine, gate or Gate(), limits or Limits())
+        self.service = Service(self.engine, gate or Gate(), limits or Limits(), doors=doors)
         self._config = Config(App(self.service), log_config=None, access_log=False, ws="none", lifespan="off")
         self._config.load()
         self._state = ServerState()

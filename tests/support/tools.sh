@@ -41,6 +41,7 @@ while read -r program package service; do
 done <<TOOLS
 curl          curl            -
 wrk           wrk             -
+node          nodejs          -
 mariadbd      mariadb-server  mariadb
 redis-server  redis-server    redis-server
 pgbouncer     pgbouncer       pgbouncer

@@ -1,13 +1,21 @@
-"""The database itself: doctor, migrate, sweep."""
+"""The database itself: doctor, migrate, sweep, sweeps."""
 
 from __future__ import annotations
+
+from typing import Annotated
+
+import typer
 
 import rowq
 from rowq.cli.command import Session
 from rowq.cli.document import fields
 from rowq.cli.failure import Failure
+from rowq.cli.output import Column
 from rowq.cli.text import counted
 from rowq.spark.java import examine
+from rowq.sweeps import SWEEPS, Sweep
+
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="One part alone; rowq sweeps lists them.", show_default=False)]
 
 
 def doctor(session: Session) -> None:
@@ -32,13 +40,31 @@ def migrate(session: Session) -> None:
     session.output.answer(sentence, **{"from": before, "to": after})
 
 
-def sweep(session: Session) -> None:
-    """Do at once what time made necessary: due, expired, retention."""
+def sweep(session: Session, name: Name = None) -> None:
+    """Do at once what time made necessary: due, expired, retention; or one part of it."""
+    if name is not None:
+        with session.connect() as broker:
+            count = broker.run_sweep(name)
+        session.output.answer(f"{name}: {count:,}", name=name, count=count)
+        return
     with session.connect() as broker:
         swept = broker.sweep()
     session.output.answer(
         f"{swept.due:,} due, {swept.lease_expired:,} leases ran out, {swept.expired:,} expired, {swept.retired:,} retired", **fields(swept)
     )
+
+
+def sweeps(session: Session) -> None:
+    """List the parts of a sweep: what each does, and how often it is done."""
+    if session.output.json:
+        session.output.document([fields(each) for each in SWEEPS])
+        return
+    columns = (Column("sweep", style="cyan"), Column("every", right=True), Column("what it does", flexible=True))
+    session.output.table(columns, ([each.name, _often(each), each.summary] for each in SWEEPS))
+
+
+def _often(sweep: Sweep) -> str:
+    return "" if sweep.every_ms is None else f"{sweep.every_ms // 1000:,} s"
 
 
 def _findings(session: Session) -> list[rowq.Finding]:

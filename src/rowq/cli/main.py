@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import api_keys, copying, database, dead_letters, messages, pipeline, queues, receipts, serve, streams, transfer
+from rowq.cli import api_keys, copying, database, dead_letters, messages, peq, pipeline, queues, receipts, serve, streams, transfer
 from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Json, Shared, add_command
 from rowq.cli.failure import READER_GONE, USAGE, Failure, ReaderGone, UsageError, give_up_stdout, report, understand
 from rowq.cli.output import Output
@@ -17,10 +17,10 @@ from rowq.cli.output import Output
 CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
     "Messages": (messages.send, messages.receive, messages.browse, messages.get, messages.audit, messages.delete),
     "Deliveries, by receipt": (receipts.ack, receipts.nack, receipts.reject, receipts.reschedule, receipts.extend),
-    "Queues": (queues.stats, queues.configure, queues.pause, queues.resume, queues.purge),
+    "Queues": (queues.stats, queues.consumers, queues.configure, queues.pause, queues.resume, queues.purge),
     "Dead letters": (dead_letters.dead, dead_letters.redrive),
     "In and out": (transfer.load, transfer.dump, copying.copy),
-    "Database": (database.doctor, database.migrate, database.sweep),
+    "Database": (database.doctor, database.migrate, database.sweep, database.sweeps),
     "Server": (serve.serve,),
 }
 KEYS: dict[str, Callable[..., None]] = {"create": api_keys.create, "list": api_keys.list_keys, "revoke": api_keys.revoke}
@@ -29,6 +29,7 @@ STREAMS: dict[str, Callable[..., None]] = {
     "revoke": streams.revoke,
     "quarantine": streams.quarantine,
 }
+PEQ: dict[str, Callable[..., None]] = {"install": peq.install}
 PIPELINE: tuple[Callable[..., None], ...] = (pipeline.archive, pipeline.report, pipeline.replay, pipeline.compact, pipeline.vacuum)
 
 _EPILOG = """\
@@ -57,6 +58,10 @@ ledger = typer.Typer()
 for name, command in STREAMS.items():
     add_command(ledger, None, command, name)
 app.add_typer(ledger, name="streams", rich_help_panel="Queues")
+sql_door = typer.Typer()
+for name, command in PEQ.items():
+    add_command(sql_door, None, command, name)
+app.add_typer(sql_door, name="peq", rich_help_panel="Database")
 lake = typer.Typer()
 for command in PIPELINE:
     add_command(lake, None, command)
@@ -117,6 +122,15 @@ def _streams(context: typer.Context) -> None:
     """List streams, revoke one, or quarantine messages of it.
 
     A stream is what a Spark query takes messages by, under its streamId, in numbered batches.
+    """
+    _require_command(context)
+
+
+@sql_door.callback(invoke_without_command=True)
+def _peq(context: typer.Context) -> None:
+    """Queues for clients of PEQ, which call procedures in SQL.
+
+    PEQ is the Postgres Enterprise Queue. On PostgreSQL its procedures can be had on queues of rowq.
     """
     _require_command(context)
 

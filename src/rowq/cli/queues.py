@@ -1,4 +1,4 @@
-"""Queues: stats, configure, pause, resume, purge."""
+"""Queues: stats, consumers, configure, pause, resume, purge."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
 from rowq.cli.output import Column
-from rowq.cli.parameter import OptionalQueue, Queue, Yes
+from rowq.cli.parameter import OptionalQueue, Queue, Yes, duration_option
 from rowq.cli.settings import read_pairs, show_settings
 from rowq.cli.text import ago, counted
+from rowq.model.member import DEAD_AFTER
 
 _STATES = tuple(str(state) for state in rowq.State)
 _WAITING = (rowq.State.READY, rowq.State.SCHEDULED, rowq.State.BLOCKED)
@@ -30,6 +31,25 @@ def stats(session: Session, queue: OptionalQueue = None) -> None:
     now = rowq.SystemClock().now()
     columns = [Column("queue", style="cyan"), *(Column(state, right=True) for state in _STATES), Column("oldest ready"), Column("")]
     session.output.table(columns, (_row(count, now) for count in counts))
+
+
+def consumers(
+    session: Session,
+    queue: Queue,
+    dead_after: Annotated[float | None, duration_option("--dead-after", "The silence after which they are dead; 5s by default.")] = None,
+) -> None:
+    """List the consumers of a queue that are alive, the oldest first.
+
+    Only those that register do: the consumers of the library. Whoever just receives is seen beside the messages that it has.
+    """
+    with session.connect() as broker:
+        members = broker.consumers(queue, dead_after=DEAD_AFTER if dead_after is None else dead_after)
+    if session.output.json:
+        session.output.document([fields(member) for member in members])
+        return
+    now = rowq.SystemClock().now()
+    columns = (Column("index", right=True), Column("consumer", style="cyan"), Column("born"), Column("heard of"))
+    session.output.table(columns, ([str(each.index), each.id, ago(each.born_at, now), ago(each.beat_at, now)] for each in members))
 
 
 def configure(

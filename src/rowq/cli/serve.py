@@ -34,6 +34,7 @@ Redis = Annotated[str | None, _option("--redis", "redis://…: tell other server
 Config = Annotated[Path | None, _option("--config", "Default: ROWQ_CONFIG, else rowq.toml if it is there.", _LISTENING, "FILE")]
 Host = Annotated[str | None, _option("--host", "The address to listen on, 127.0.0.1 by default. Others need a key.", _LISTENING)]
 Port = Annotated[int | None, _option("--port", "The port, 8080 by default; 0 takes a free one.", _LISTENING)]
+Doors = Annotated[str | None, _option("--doors", "Which other queues' formats it speaks: forq,keyval,queueti, or none.", _LISTENING)]
 TlsCert = Annotated[str | None, _option("--tls-cert", "A certificate with its chain (PEM): then it is https.", _LISTENING, "FILE")]
 TlsKey = Annotated[str | None, _option("--tls-key", "Its key, if that is in a file of its own.", _LISTENING, "FILE")]
 Http2 = Annotated[bool | None, _option("--http2/--no-http2", "Speak HTTP/2 too; needs the extra http2.", _LISTENING)]
@@ -52,6 +53,7 @@ LogFormat = Annotated[Literal["text", "json"] | None, _option("--log-format", "H
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"] | None, _option("--log-level", "debug, info, warning or error; info.", _LOGS, "LEVEL")
 ]
+Metrics = Annotated[bool | None, _option("--metrics/--no-metrics", "Figures for Prometheus at /metrics; on by default.", _LOGS)]
 AccessLog = Annotated[bool | None, _option("--access-log/--no-access-log", "Log every request.", _LOGS)]
 Otel = Annotated[bool | None, _option("--otel/--no-otel", "Trace with OpenTelemetry; needs the extra otel.", _LOGS)]
 
@@ -62,6 +64,7 @@ def serve(
     redis: Redis = None,
     host: Host = None,
     port: Port = None,
+    doors: Doors = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     http2: Http2 = None,
@@ -77,6 +80,7 @@ def serve(
     log_format: LogFormat = None,
     log_level: LogLevel = None,
     access_log: AccessLog = None,
+    metrics: Metrics = None,
     otel: Otel = None,
 ) -> None:
     """Serve the queues over HTTP until SIGTERM or Ctrl-C.

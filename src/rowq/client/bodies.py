@@ -12,7 +12,8 @@ from rowq.client.exchange import understood
 from rowq.client.http import Answer
 from rowq.model.draft import Prepared
 from rowq.model.message import Delivery, KvEntry, Message, Outcome, State
-from rowq.wire import EntryBody, MessageLook, from_base64, to_backoff
+from rowq.model.payload import from_base64
+from rowq.wire import EntryBody, MessageLook, to_backoff
 
 _encode = msgspec.json.Encoder().encode
 

@@ -11,7 +11,7 @@ from rowq.client.address import Address
 from rowq.client.async_pool import AsyncPool
 from rowq.client.connection import Connection
 from rowq.client.exchange import Exchange
-from rowq.client.insights import RemoteInsights, RemoteUpkeep, examine
+from rowq.client.insights import RemoteInsights, RemoteSweeps, RemoteUpkeep, examine
 from rowq.client.pool import Pool
 from rowq.client.retrying import Lost, Tries, unavailable
 from rowq.client.verbs import RemoteVerbs
@@ -28,6 +28,7 @@ class RemoteEngine:
         self.verbs = RemoteVerbs()
         self.insights = RemoteInsights(self.driver.stream)
         self.upkeep = RemoteUpkeep()
+        self.sweeps = RemoteSweeps()
         self.examine = examine
         self.check_open = self.driver.check_open
         self.close = self.driver.close

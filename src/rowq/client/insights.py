@@ -22,7 +22,7 @@ from rowq.model.text import check_text
 from rowq.store.dialect import Finding
 from rowq.store.finding import check_id, not_found
 from rowq.upkeep import Swept
-from rowq.wire import Entries, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody, to_settings
+from rowq.wire import Count, Entries, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody, to_settings
 
 Lines = Callable[[Exchange[None]], Iterator[bytes]]
 
@@ -37,6 +37,7 @@ _settings = reader(SettingsBody)
 _events = reader(Events)
 _entries = reader(Entries)
 _swept = reader(Swept)
+_counted = reader(Count)
 
 
 class _Findings(msgspec.Struct):
@@ -135,6 +136,12 @@ class RemoteInsights:
 class RemoteUpkeep:
     def sweep(self) -> Exchange[Swept]:
         return Exchange(b"POST", "/v1/sweep", b"", _swept, is_slow=True)
+
+
+class RemoteSweeps:
+    def run(self, name: str) -> Exchange[int]:
+        target = f"/v1/sweeps/{quote(check_text(name, 'the name of a sweep'), safe='')}"
+        return Exchange(b"POST", target, b"", lambda answer: _counted(answer).count, is_slow=True)
 
 
 def examine() -> Exchange[list[Finding]]:

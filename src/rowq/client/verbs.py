@@ -12,7 +12,7 @@ import msgspec
 
 from rowq.arguments import check_mode, lease_lost, listed, note, receive_max, to_changes, to_extend, to_receipt, to_send
 from rowq.client.bodies import Settled, many_body, one_body, read_deliveries, read_results
-from rowq.client.exchange import Exchange, Kind, gone, nothing, reader
+from rowq.client.exchange import Exchange, Kind, gone, look, nothing, reader
 from rowq.client.http import Answer
 from rowq.client.insights import message_target
 from rowq.client.redriving import redrive
@@ -22,6 +22,7 @@ from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
+from rowq.model.member import Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
 from rowq.model.stream import check_stream_name
@@ -48,7 +49,13 @@ class _CreatedKey(msgspec.Struct):
     secret: str
 
 
+class _Consumers(msgspec.Struct):
+    consumers: list[Member]
+
+
 _created = reader(_CreatedKey)
+_membership = reader(Membership)
+_consumers = reader(_Consumers)
 
 
 class RemoteVerbs:
@@ -69,13 +76,20 @@ class RemoteVerbs:
         return Exchange(b"POST", target, many_body(messages), lambda answer: _sent_many(answer).ids, headers=_request_key())
 
     def receive(
-        self, queue: str, max: int, wait: Duration, lease: Duration | None, consumer: str | None, delivery: DeliveryMode | None
+        self,
+        queue: str,
+        max: int,
+        wait: Duration,
+        lease: Duration | None,
+        consumer: str | None,
+        delivery: DeliveryMode | None,
+        share: Share | None,
     ) -> Exchange[list[Delivery]] | Steps[list[Delivery]]:
-        split_name(queue)
+        _, from_dead = split_name(queue)
         asked: dict[str, Any] = {"max": receive_max(max), "lease_ms": optional_ms(lease, "lease", least=1)}
         wait_ms = to_ms(wait, "wait", most=MAX_WAIT_MS)
         check_mode(delivery)
-        asked |= {"delivery": delivery, "consumer": note(consumer, "consumer")}
+        asked |= {"delivery": delivery, "consumer": note(consumer, "consumer"), "share": to_share(share, from_dead=from_dead)}
         return _wait(queue, asked, wait_ms / 1000) if wait_ms else _receive(queue, asked, 0.0)
 
     def settle(self, delivery: Delivery | str, verdict: Verdict) -> Exchange[None]:
@@ -132,6 +146,28 @@ class RemoteVerbs:
     def forget(self, key: KvKey) -> Exchange[bool]:
         target = f"/v1/keys?key={quote(_encode(to_kv_key(key)), safe='')}"
         return Exchange(b"DELETE", target, b"", lambda answer: True, missing=lambda answer, error: False)
+
+    def register(self, queue: str, dead_after: Duration) -> Exchange[Membership]:
+        """The id is ours, and so a second try is the same consumer."""
+        body = _encode({"id": new_consumer_id(), "dead_after_ms": to_silence(dead_after)})
+        return Exchange(b"POST", f"/v1/queues/{check_own_name(queue)}/consumers", body, _membership)
+
+    def beat(self, queue: str, id: str, dead_after: Duration, remove_dead: bool) -> Exchange[Membership]:
+        name, silence = check_own_name(queue), to_silence(dead_after)
+        if not is_consumer_id(id):
+            raise consumer_gone(name, id)
+        body = _encode({"dead_after_ms": silence, "remove_dead": bool(remove_dead)})
+        return Exchange(b"POST", f"/v1/queues/{name}/consumers/{id}/beat", body, _membership)
+
+    def unregister(self, queue: str, id: str) -> Exchange[None] | Steps[None]:
+        name = check_own_name(queue)
+        if not is_consumer_id(id):
+            return _nothing(None)
+        return Exchange(b"DELETE", f"/v1/queues/{name}/consumers/{id}", b"", nothing)
+
+    def consumers(self, queue: str, dead_after: Duration) -> Exchange[list[Member]]:
+        target = f"/v1/queues/{check_own_name(queue)}/consumers?dead_after_ms={to_silence(dead_after)}"
+        return look(target, lambda answer: _consumers(answer).consumers)
 
     def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Exchange[str]:
         key = to_key(name, listed(scopes, "scopes"), listed(queues, "queues"), 0)
@@ -199,8 +235,8 @@ def _settle(receipts: list[str], verdict: Verdict | Extend, read: Callable[[Answ
     match verdict:
         case Ack():
             target = "/v1/ack"
-        case Nack(error=reason, delay=delay, counts=counts):
-            target, body = "/v1/nack", {**body, "reason": reason, "delay_ms": delay, "counts": counts}
+        case Nack(error=reason, delay=delay, counts=counts, limit=limit):
+            target, body = "/v1/nack", {**body, "reason": reason, "delay_ms": delay, "counts": counts, "limit": limit}
         case Reject(error=reason):
             target, body = "/v1/reject", {**body, "reason": reason}
         case Reschedule(delay=delay, error=reason):

@@ -86,12 +86,14 @@ def prepare(queue: str, draft: Draft) -> Prepared:
 
 
 def prepare_many(queue: str, payloads: Iterable[Payload | Draft], options: SendOptions) -> list[Prepared]:
-    """The options hold for payloads; a draft has its own."""
+    """The options hold for payloads; a draft has its own, and what is prepared already stays as it is."""
     prepared: list[Prepared] = []
     for payload in payloads:
         try:
             if isinstance(payload, Draft):
                 prepared.append(prepare(queue, payload))
+            elif type(payload) is Prepared:
+                prepared.append(payload)
             elif options:
                 prepared.append(prepare(queue, Draft(payload, **options)))
             else:

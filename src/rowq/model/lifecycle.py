@@ -18,6 +18,7 @@ from rowq.model.queue import Keep, Policy
 from rowq.model.retry import Backoff, Random, delay_ms, implied_attempts
 
 Reason = Literal["max_attempts_reached", "message_expired", "rejected", "deadline_exceeded"]
+NackLimit = Literal["attempts", "deadline"]
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -68,11 +69,12 @@ class Ack(msgspec.Struct, frozen=True):
 
 
 class Nack(msgspec.Struct, frozen=True):
-    """The work failed; `counts=False` releases the message as if it had not been delivered."""
+    """The work failed; `counts=False` releases the message as if it had not been delivered. `limit`: what ends its tries."""
 
     error: str | None = None
     delay: int | None = None
     counts: bool = True
+    limit: NackLimit = "attempts"
 
 
 class Reject(msgspec.Struct, frozen=True):
@@ -102,6 +104,8 @@ def decide(standing: Standing, verdict: Verdict, policy: Policy, now: int, rando
     match verdict:
         case Ack():
             return after_ack(policy)
+        case Nack(error=error, delay=delay, counts=True, limit="deadline") if standing.reason is None:
+            return until_deadline(standing, policy, now, error, delay or 0)
         case Nack(error=error, delay=delay, counts=counts):
             return after_failure(standing, policy, now, random, error=error, delay=delay, counts=counts)
         case Reject(error=error):
@@ -137,6 +141,13 @@ def ends_at(expires_at: int | None, deadline: int | None) -> int | None:
     return min(expires_at, deadline)
 
 
+def most_attempts(max_attempts: int | None, backoff: Backoff | None, policy: Policy) -> int:
+    """How often a message with these options is delivered at most; 0 is without limit."""
+    if max_attempts is None and backoff is not None:
+        max_attempts = implied_attempts(backoff)
+    return policy.max_attempts if max_attempts is None else max_attempts
+
+
 def after_ack(policy: Policy) -> Finished:
     return Finished("acked", policy.keep)
 
@@ -155,6 +166,16 @@ def after_failure(
     if delay is None:
         delay = delay_ms(standing.backoff or policy.backoff, attempts, random) if counts else 0
     return Waiting(now + delay, attempts, standing.expires_at, error)
+
+
+def until_deadline(standing: Standing, policy: Policy, now: int, error: str | None, delay: int) -> Change:
+    """Again and again, without the queue's limit and backoff, until its deadline, in either mode; the sender's own limit stands."""
+    error = standing.error if error is None else error
+    if standing.deadline is not None and standing.deadline <= now:
+        return _exhausted(policy, now, "deadline_exceeded", error)
+    if standing.max_attempts and standing.max_attempts <= standing.attempts:
+        return _exhausted(policy, now, "max_attempts_reached", error)
+    return Waiting(now + delay, standing.attempts, standing.expires_at, error)
 
 
 def after_lease_expiry(standing: Standing, policy: Policy, now: int, random: Random) -> Change:
@@ -216,12 +237,7 @@ def _exhausted(policy: Policy, now: int, reason: Reason, error: str | None) -> C
 
 
 def _is_used_up(attempts: int, standing: Standing, policy: Policy) -> bool:
-    limit = standing.max_attempts
-    if limit is None and standing.backoff is not None:
-        limit = implied_attempts(standing.backoff)
-    if limit is None:
-        limit = policy.max_attempts
-    return 0 < limit <= attempts
+    return 0 < most_attempts(standing.max_attempts, standing.backoff, policy) <= attempts
 
 
 def _is_past_deadline(standing: Standing, policy: Policy, now: int) -> bool:

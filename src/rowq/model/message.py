@@ -25,20 +25,25 @@ KvKey = str | Sequence[str | int]
 """Where an undelivered payload is kept: one part, or a path of parts."""
 
 
-class SendOptions(TypedDict, total=False):
-    """What may be said of a message beside its payload."""
+class PushOptions(TypedDict, total=False):
+    """What may be said of a message beside its payload and its deadline."""
 
     key: str | None
     group: str | None
     priority: int
     delay: Duration
     ttl: Duration | None
-    deadline: Duration | None
     max_attempts: int | None
     backoff: Backoff | Sequence[Duration] | None
     headers: Mapping[str, str] | None
     keys_if_undelivered: Sequence[KvKey] | None
     id: str | None
+
+
+class SendOptions(PushOptions, total=False):
+    """What may be said of a message beside its payload."""
+
+    deadline: Duration | None
 
 
 class Draft(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from enum import IntEnum
 from math import isfinite
 from typing import Any
@@ -73,3 +75,10 @@ def _check(value: object, depth: int = 0) -> None:
         raise InvalidArgument(
             f"a payload is bytes or JSON (dict, list, str, int, float, bool, None), not {kind.__name__}: convert it first"
         )
+
+
+def from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidArgument("payload_base64 is no base64") from None

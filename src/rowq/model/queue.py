@@ -11,7 +11,8 @@ from rowq.errors import InvalidArgument, NameReserved
 from rowq.model.retry import Backoff, Delays, Millis, implied_attempts
 
 DEAD_SUFFIXES = (".dlq", "-dlq")
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}(?:[.-]dlq)?")
+"""The suffix comes on top: the longest name has dead letters too."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=256 << 20)]

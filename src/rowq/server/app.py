@@ -10,6 +10,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
 from rowq.server import answering, asgi
+from rowq.server.doors.door import to_routes
 from rowq.server.endpoint import Endpoint
 from rowq.server.errors import HttpError, to_answer
 from rowq.server.hot import Hot
@@ -71,9 +72,10 @@ def _flat(error: Exception) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
 def _router(service: Service) -> Router:
     by_path: defaultdict[str, dict[str, Route]] = defaultdict(dict)
     for route in ROUTES:
-        by_path[route.path][route.method] = route
+        if route.path not in service.closed:
+            by_path[route.path][route.method] = route
     return Router(
-        [StarletteRoute(path, Endpoint(service, routes)) for path, routes in by_path.items()],
+        [*(StarletteRoute(path, Endpoint(service, routes)) for path, routes in by_path.items()), *to_routes(service, service.doors)],
         default=_not_found,
         redirect_slashes=False,
     )

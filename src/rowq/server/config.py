@@ -14,6 +14,8 @@ from msgspec import Meta, Struct
 from rowq.errors import InvalidArgument
 from rowq.model.access import ALL_QUEUES, SCOPES, KnownKey, digest_of, to_key
 from rowq.model.queue import Settings, change
+from rowq.server.doors import choice as doors
+from rowq.server.doors.forq_environment import read_forq
 from rowq.server.loopback import is_loopback
 from rowq.server.sources import Given, nearest, read_environment, read_file
 from rowq.store.policies import check_schema
@@ -49,6 +51,15 @@ class Config(Struct, frozen=True, kw_only=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     access_log: bool = False
     otel: bool = False
+    metrics: bool = True
+    doors: str = ",".join(doors.NAMES)
+    """Which doors are open, with commas between their names; `none` for none."""
+    door_options: dict[str, Any] = {}
+    """What is said of each door, checked."""
+    admin: tuple[str, int] | None = None
+    """Host and port for the pages of administrators."""
+    remarks: tuple[str, ...] = ()
+    """What the log should say of the configuration."""
     keys: tuple[KnownKey, ...] = ()
     """Each with the digest of its secret; the secret itself is not kept."""
     defaults: Settings = Settings()
@@ -68,7 +79,7 @@ class _Key(Struct, forbid_unknown_fields=True):
     secret_sha256: str | None = None
 
 
-SCALARS = tuple(name for name in Config.__struct_fields__ if name not in ("keys", "defaults"))
+SCALARS = tuple(name for name in Config.__struct_fields__ if name not in ("keys", "defaults", "door_options", "admin", "remarks"))
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Config)}
 
 
@@ -77,14 +88,21 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path
     named = file or (Path(environment["ROWQ_CONFIG"]) if environment.get("ROWQ_CONFIG") else None)
     default = (folder or Path()) / FILE
     path = named or (default if default.is_file() else None)
-    in_file = Given() if path is None else read_file(path, SCALARS, SettingsBody.__struct_fields__)
-    in_environment = read_environment(environment, SCALARS)
+    in_file = Given() if path is None else read_file(path, SCALARS, SettingsBody.__struct_fields__, doors.NAMES)
+    of_forq, in_environment = read_forq(environment), read_environment(environment, SCALARS)
     chosen: dict[str, Any] = {}
-    for given in (in_file, in_environment, Given({name: (f"--{name.replace('_', '-')}", value) for name, value in flags.items()})):
+    for given in (in_file, of_forq, in_environment, Given({name: (f"--{name.replace('_', '-')}", value) for name, value in flags.items()})):
         for name, (where, value) in given.scalars.items():
             chosen[name] = _converted(name, value, where, strict=given is in_file)
-    keys = {key.name: (key, digest) for given in (in_file, in_environment) for key, digest in _keys(given)}
-    config = Config(**chosen, keys=tuple(keys.values()), defaults=_defaults(in_environment.defaults or in_file.defaults))
+    keys = {key.name: (key, digest) for given in (in_file, of_forq, in_environment) for key, digest in _keys(given)}
+    config = Config(
+        **chosen,
+        door_options=_door_options(in_file, of_forq),
+        admin=of_forq.admin,
+        remarks=tuple(of_forq.remarks),
+        keys=tuple(keys.values()),
+        defaults=_defaults(in_environment.defaults or in_file.defaults),
+    )
     _check_together(config)
     return config
 
@@ -107,7 +125,17 @@ def _converted(name: str, value: Any, where: str, *, strict: bool) -> Any:
         raise InvalidArgument(f"{where} is not possible: {error}{shown}") from None
 
 
+def _door_options(*sources: Given) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for given in sources:
+        for name, (where, table) in given.doors.items():
+            said = msgspec.structs.asdict(options[name]) | table if name in options else table
+            options[name] = doors.to_options(name, said, where)
+    return options
+
+
 def _check_together(config: Config) -> None:
+    doors.chosen(config.doors)
     if config.tls_key is not None and config.tls_cert is None:
         raise InvalidArgument("tls_key is set without tls_cert: name the certificate too")
     for what in ("tls_cert", "tls_key"):

@@ -25,6 +25,7 @@ _STATUS: tuple[tuple[type[RowqError], HTTPStatus], ...] = (
     (errors.RequestConflict, HTTPStatus.CONFLICT),
     (errors.LeaseLost, HTTPStatus.CONFLICT),
     (errors.HeldByStream, HTTPStatus.CONFLICT),
+    (errors.ConsumerGone, HTTPStatus.GONE),
     (errors.Unauthorized, HTTPStatus.UNAUTHORIZED),
     (errors.Forbidden, HTTPStatus.FORBIDDEN),
     (errors.OutcomeUnknown, HTTPStatus.INTERNAL_SERVER_ERROR),

@@ -22,10 +22,12 @@ from rowq.model.value import KeyPart, Lease, Note, Storable
 from rowq.server import answering, asgi
 from rowq.server.asked import Asked
 from rowq.server.errors import to_answer
+from rowq.server.gate import Identity
 from rowq.server.patience import ClientGone, first_of, is_gone
 from rowq.server.service import Service
 from rowq.server.streams import InFlight
 from rowq.store.calls import Receive
+from rowq.store.dialect import Row
 from rowq.wire import of_entry
 
 PING_EVERY = 15.0
@@ -49,83 +51,125 @@ class DeliveriesQuery(Struct, forbid_unknown_fields=True):
 
 
 async def stream_deliveries(asked: Asked[DeliveriesQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
-    service, query = asked.service, asked.query
+    query = asked.query
     name, from_dead = split_name(asked.path["queue"])
     consumer = note(query.consumer, "consumer")
-    stream = service.streams.open(query.in_flight)
 
-    def new_call() -> Receive:
-        call = Receive(name, min(stream.room, MOST_AT_ONCE), query.lease_ms, consumer, from_dead=from_dead, delivery=query.delivery)
-        call.actor = asked.identity.actor
-        return call
+    def new_call(max: int) -> Receive:
+        return Receive(name, max, query.lease_ms, consumer, from_dead=from_dead, delivery=query.delivery)
 
-    await send(_START)
-    await _write(send, b": rowq\n\n")
-    try:
-        with service.patience() as stop:
-            while not stop.is_set():
-                await _make_room(service, stream, receive, stop, send, query.ping_ms / 1000)
-                if stop.is_set():
-                    break
-                wait = service.ask(service.engine.verbs.wait_for(new_call, query.ping_ms / 1000), asked.identity.actor)
-                call = await first_of(wait, receive, stop)
-                _check_still_known(asked, call)
-                if call is not None and call.result and service.tracing is not None:
-                    with service.tracing.receiving(asked.headers, asked.queue) as received:
-                        received.hand_out(call.result)
-                if call is not None:
-                    await _write_deliveries(service, stream, call, receive, send)
-        await _end(send)
-    except ClientGone:
-        return
-    except RowqError as error:
-        await _tell(send, error)
-    finally:
-        stream.close()
+    flow = Flow(asked.service, asked.identity, asked.headers, _NATIVE, new_call, query.in_flight, query.ping_ms / 1000)
+    await flow.pour(receive, send)
 
 
-def _check_still_known(asked: Asked[DeliveriesQuery, None], call: Receive | None) -> None:
-    """A stream may outlive the key that opened it."""
-    if not asked.service.gate.holds(asked.identity):
-        if call is not None:
-            asked.service.engine.give_back(call)
-        raise Unauthorized("the key that opened this stream was revoked")
+class Wording(Struct, frozen=True):
+    """How a stream of deliveries reads."""
+
+    delivery: Callable[[Row], bytes]
+    ping: bytes
+    problem: Callable[[RowqError], bytes]
+    """The status has been sent long ago; so what went wrong is the last event."""
+    greeting: bytes = b""
 
 
-async def _make_room(
-    service: Service, stream: InFlight, receive: asgi.Receive, stop: asyncio.Event, send: asgi.Send, ping_every: float
-) -> None:
-    """Returns when fewer than `in_flight` deliveries are unacknowledged."""
-    loop = asyncio.get_running_loop()
-    pinged = loop.time()
-    while stream.room <= 0 and not stop.is_set():
-        stream.freed.clear()
-        await first_of(_within(stream.freed.wait(), LOOK_EVERY), receive, stop)
-        stream.forget_ended(service.engine.clock.now())
-        if stream.room <= 0:
-            stream.keep_only(await service.look(service.engine.insights.leases, stream.seqs))
-        if loop.time() - pinged > ping_every:
-            await _write(send, PING)
-            pinged = loop.time()
+class Flow(Struct):
+    """Deliveries on their way to one client, until it leaves; `new_call` takes at most so many."""
 
+    service: Service
+    identity: Identity
+    headers: asgi.Headers
+    wording: Wording
+    new_call: Callable[[int], Receive]
+    in_flight: int
+    ping_every: float
 
-async def _write_deliveries(service: Service, stream: InFlight, call: Receive, receive: asgi.Receive, send: asgi.Send) -> None:
-    """In pieces, since a client that reads slowly may leave in the middle: what it was not sent is released."""
-    rows = call.result or []
-    while True:
-        if rows and is_gone(receive):
-            call.result = rows
-            service.engine.give_back(call)
-            raise ClientGone
-        piece = b""
-        while rows and len(piece) < PIECE_BYTES:
-            row, *rows = rows
-            stream.hold(row[0], row[3], row[4])
-            body = answering.delivery(row)
-            piece += b"event: delivery\nid: %s\ndata: %s\n\n" % (body.id.encode(), one_line(answering.encode(body)))
-        await _write(send, piece or PING)
-        if not rows:
+    async def pour(self, receive: asgi.Receive, send: asgi.Send) -> None:
+        service = self.service
+        stream = service.streams.open(self.in_flight)
+
+        def new_call() -> Receive:
+            call = self.new_call(min(stream.room, MOST_AT_ONCE))
+            call.actor = self.identity.actor
+            return call
+
+        await send(_START)
+        if self.wording.greeting:
+            await _write(send, self.wording.greeting)
+        try:
+            with service.patience() as stop:
+                while not stop.is_set():
+                    await self._make_room(stream, receive, stop, send)
+                    if stop.is_set():
+                        break
+                    wait = service.ask(service.engine.verbs.wait_for(new_call, self.ping_every), self.identity.actor)
+                    call = await first_of(wait, receive, stop)
+                    self._check_still_known(call)
+                    if call is not None:
+                        self._trace(call)
+                        await self._write_deliveries(stream, call, receive, send)
+            await _end(send)
+        except ClientGone:
             return
+        except RowqError as error:
+            await _write(send, self.wording.problem(error))
+            await _end(send)
+        finally:
+            stream.close()
+
+    def _check_still_known(self, call: Receive | None) -> None:
+        """A stream may outlive the key that opened it."""
+        if not self.service.gate.holds(self.identity):
+            if call is not None:
+                self.service.engine.give_back(call)
+            raise Unauthorized("the key that opened this stream was revoked")
+
+    def _trace(self, call: Receive) -> None:
+        if call.result and self.service.tracing is not None:
+            with self.service.tracing.receiving(self.headers, call.topic) as received:
+                received.hand_out(call.result)
+
+    async def _make_room(self, stream: InFlight, receive: asgi.Receive, stop: asyncio.Event, send: asgi.Send) -> None:
+        """Returns when fewer than `in_flight` deliveries are unacknowledged."""
+        loop, service = asyncio.get_running_loop(), self.service
+        pinged = loop.time()
+        while stream.room <= 0 and not stop.is_set():
+            stream.freed.clear()
+            await first_of(_within(stream.freed.wait(), LOOK_EVERY), receive, stop)
+            stream.forget_ended(service.engine.clock.now())
+            if stream.room <= 0:
+                stream.keep_only(await service.look(service.engine.insights.leases, stream.seqs))
+            if loop.time() - pinged > self.ping_every:
+                await _write(send, self.wording.ping)
+                pinged = loop.time()
+
+    async def _write_deliveries(self, stream: InFlight, call: Receive, receive: asgi.Receive, send: asgi.Send) -> None:
+        """In pieces, since a client that reads slowly may leave in the middle: what it was not sent is released."""
+        rows = call.result or []
+        while True:
+            if rows and is_gone(receive):
+                call.result = rows
+                self.service.engine.give_back(call)
+                raise ClientGone
+            piece = b""
+            while rows and len(piece) < PIECE_BYTES:
+                row, *rows = rows
+                stream.hold(row[0], row[3], row[4])
+                piece += self.wording.delivery(row)
+            await _write(send, piece or self.wording.ping)
+            if not rows:
+                return
+
+
+def _delivery_event(row: Row) -> bytes:
+    body = answering.delivery(row)
+    return b"event: delivery\nid: %s\ndata: %s\n\n" % (body.id.encode(), one_line(answering.encode(body)))
+
+
+def _problem_event(error: RowqError) -> bytes:
+    return b"event: problem\ndata: %s\n\n" % to_answer(error)[1]
+
+
+_NATIVE = Wording(_delivery_event, PING, _problem_event, b": rowq\n\n")
 
 
 class RemovedKey(Struct):
@@ -159,7 +203,8 @@ async def stream_keys(asked: Asked[WatchQuery, None], receive: asgi.Receive, sen
     except ClientGone:
         return
     except RowqError as error:
-        await _tell(send, error)
+        await _write(send, _problem_event(error))
+        await _end(send)
 
 
 async def _key_changes(service: Service, prefix: KvKey, rest: Callable[[], Awaitable[object]]) -> AsyncIterator[bytes]:
@@ -205,12 +250,6 @@ async def _within(wait: Awaitable[object], seconds: float) -> None:
 
 async def _write(send: asgi.Send, data: bytes) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": True})
-
-
-async def _tell(send: asgi.Send, error: RowqError) -> None:
-    """The status has been sent long ago; so what went wrong is the last event."""
-    await _write(send, b"event: problem\ndata: %s\n\n" % to_answer(error)[1])
-    await _end(send)
 
 
 async def _end(send: asgi.Send) -> None:

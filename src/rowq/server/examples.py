@@ -7,8 +7,9 @@ from typing import Any
 _SENT_AT = 1_767_225_600_000
 _ID = "019b76da-a800-7000-8000-00000000002a"
 _RECEIPT = f"{_ID}.1f0c5a7be8d24396"
+_CONSUMER = "5f0c1d5e-8f55-4b7c-9d1e-6a2b7c3d4e5f"
 
-PATHS = {"queue": "emails", "id": "welcome-42", "name": "worker", "stream": "orders-to-lake"}
+PATHS = {"queue": "emails", "id": "welcome-42", "name": "worker", "stream": "orders-to-lake", "consumer_id": _CONSUMER, "sweep": "expired"}
 
 QUERIES: dict[str, dict[str, str]] = {
     "stream_deliveries": {"in_flight": "5"},
@@ -36,7 +37,12 @@ BODIES: dict[str, dict[str, Any]] = {
             "keys_if_undelivered": [["customers", 43]],
         },
     },
-    "receive": {"usual": {"max": 10, "wait_ms": 500, "lease_ms": 60_000}},
+    "receive": {
+        "usual": {"max": 10, "wait_ms": 500, "lease_ms": 60_000},
+        "a share": {"max": 10, "consumer": _CONSUMER, "share": [0, 3]},
+    },
+    "register_consumer": {"usual": {"id": _CONSUMER, "dead_after_ms": 5000}},
+    "beat": {"usual": {"dead_after_ms": 5000, "remove_dead": True}},
     "ack": {"usual": {"receipts": [_RECEIPT]}},
     "nack": {"usual": {"receipts": [_RECEIPT], "reason": "the mail server is away", "delay_ms": 5000}},
     "reject": {"usual": {"receipts": [_RECEIPT], "reason": "no such address"}},
@@ -107,6 +113,9 @@ ANSWERS: dict[str, Any] = {
     "reject": _DONE,
     "reschedule": _DONE,
     "extend": {"results": [{"receipt": _RECEIPT, "outcome": "done", "lease_until": _SENT_AT + 120_000}]},
+    "list_consumers": {"consumers": [{"id": _CONSUMER, "index": 0, "born_at": _SENT_AT, "beat_at": _SENT_AT + 90_000}]},
+    "register_consumer": {"id": _CONSUMER, "index": 2, "count": 3},
+    "beat": {"id": _CONSUMER, "index": 1, "count": 2},
     "list_queues": {"queues": [_STATS]},
     "get_stats": _STATS,
     "configure": {"lease_ms": 60_000, "max_attempts": 3, "backoff_ms": [1000, 10_000]},
@@ -125,6 +134,8 @@ ANSWERS: dict[str, Any] = {
     "quarantine": {"count": 1},
     "list_keys": {"keys": [_KEY]},
     "create_api_key": {"name": "sender", "secret": "rowq_…"},
+    "list_sweeps": {"sweeps": [{"name": "expired", "summary": "messages at the end of their TTL leave", "every_ms": 1000}]},
+    "run_sweep": {"count": 3},
     "sweep": {"due": 0, "lease_expired": 0, "expired": 0, "retired": 0},
 }
 

@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rowq.arguments import note, to_receipt_or_none
-from rowq.errors import InvalidArgument, Unauthorized
+from rowq.errors import InvalidArgument
 from rowq.model.draft import Prepared
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
+from rowq.model.member import to_share
 from rowq.model.queue import check_own_name, split_name
 from rowq.server import answering, asgi
 from rowq.server.gate import Identity
-from rowq.server.patience import ClientGone, first_of, is_gone
+from rowq.server.patience import ClientGone, is_gone
 from rowq.server.reading import decode, read_body, to_messages
 from rowq.server.service import Service
 from rowq.server.shortcut import shortcut_of
+from rowq.server.taking import take
 from rowq.store.calls import Receive, Send, Settle
 from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody
 
@@ -70,19 +72,19 @@ class Hot:
         if data is None:
             data = await self._read(receive)
         body = decode(data, _receive_body) if data else _DEFAULT_RECEIVE
-        consumer = note(body.consumer, "consumer")
+        consumer, share = note(body.consumer, "consumer"), to_share(body.share, from_dead=from_dead)
 
         def new_call() -> Receive:
-            call = Receive(name, body.max, body.lease_ms, consumer, from_dead=from_dead, delivery=body.delivery)
+            call = Receive(name, body.max, body.lease_ms, consumer, from_dead=from_dead, delivery=body.delivery, share=share)
             call.actor = identity.actor
             return call
 
         tracing = service.tracing
         if tracing is None:
-            call = await self._take(new_call, body.wait_ms, receive, identity)
+            call = await take(service, new_call, body.wait_ms, receive, identity)
         else:
             with tracing.receiving(scope["headers"], queue) as received:
-                call = await self._take(new_call, body.wait_ms, receive, identity)
+                call = await take(service, new_call, body.wait_ms, receive, identity)
                 received.hand_out(call.result or ())
         if call.result and (is_gone(receive) if shortcut is None else shortcut.is_gone):
             service.engine.give_back(call)
@@ -93,20 +95,6 @@ class Hot:
 
     async def _read(self, receive: asgi.Receive) -> bytes:
         return await read_body(receive, self._max_body_bytes, self._service.stopwatch)
-
-    async def _take(self, new_call: Callable[[], Receive], wait_ms: int, receive: asgi.Receive, identity: Identity) -> Receive:
-        """Once at once; and then, if there was nothing, for as long as the client waits."""
-        service, call = self._service, new_call()
-        await self._perform(call)
-        if call.result or not wait_ms:
-            return call
-        with service.patience() as stop:
-            wait = service.ask(service.engine.verbs.wait_for(new_call, wait_ms / 1000), call.actor)
-            call = await first_of(wait, receive, stop) or call
-        if not service.gate.holds(identity):
-            service.engine.give_back(call)
-            raise Unauthorized("the key was revoked while you waited")
-        return call
 
     async def settle(self, settling: Settling, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)
@@ -152,7 +140,7 @@ SETTLES: dict[str, Settling] = {
     f"/v1/{verb}": Settling(verb, msgspec.json.Decoder(kind), verdict)
     for verb, kind, verdict in (
         ("ack", AckBody, lambda body: Ack()),
-        ("nack", NackBody, lambda body: Nack(_reason(body), body.delay_ms, body.counts)),
+        ("nack", NackBody, lambda body: Nack(_reason(body), body.delay_ms, body.counts, body.limit)),
         ("reject", RejectBody, lambda body: Reject(_reason(body))),
         ("reschedule", RescheduleBody, lambda body: Reschedule(body.delay_ms, _reason(body))),
         ("extend", ExtendBody, lambda body: Extend(body.lease_ms)),

@@ -13,15 +13,18 @@ from msgspec import UNSET, Struct
 import rowq
 from rowq.server import examples, wording
 from rowq.server.route import EVENTS, JSON, LINES, Route
+from rowq.sweeps import SWEEPS
 from rowq.wire import MessageBody, Problem, SendBody
 
 _REF = "#/components/schemas/{name}"
 _NAME = "^[A-Za-z0-9._-]{1,64}$"
 _PATHS = {
-    "queue": {"type": "string", "pattern": _NAME},
+    "queue": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}([.-]dlq)?$"},
     "id": {"type": "string", "minLength": 1},
     "name": {"type": "string", "pattern": _NAME},
     "stream": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,100}$"},
+    "consumer_id": {"type": "string", "minLength": 1},
+    "sweep": {"type": "string", "enum": [sweep.name for sweep in SWEEPS]},
 }
 _REQUEST_KEY = "^[!-~](?:[ -~]{0,253}[!-~])?$"
 _SCOPES = {"send": "`send`", "receive": "`receive`", "look": "`receive`", "metrics": "`metrics`"}

@@ -12,11 +12,11 @@ from msgspec import UNSET
 from rowq.errors import InvalidArgument
 from rowq.model.draft import Prepared, prepare
 from rowq.model.message import Draft
-from rowq.model.payload import check_encoded
+from rowq.model.payload import check_encoded, from_base64
 from rowq.server.asgi import Receive
 from rowq.server.errors import HttpError
 from rowq.server.patience import ClientGone, Stopwatch
-from rowq.wire import MessageBody, SendBody, from_base64, to_backoff
+from rowq.wire import MessageBody, SendBody, to_backoff
 
 T = TypeVar("T")
 
@@ -64,12 +64,16 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise InvalidArgument(f"the body cannot be read: {_sentence(error)}") from None
 
 
+def split_query(query: bytes) -> list[tuple[str, str]]:
+    """Raises ValueError."""
+    return parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_FIELDS)
+
+
 def read_query(query: bytes, kind: type[T], lists: frozenset[str] = frozenset()) -> T:
     """A query string as a type; the fields in `lists` may be given more than once."""
     fields: dict[str, Any] = {}
     try:
-        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_FIELDS)
-        for name, value in pairs:
+        for name, value in split_query(query):
             if name in lists:
                 fields.setdefault(name, []).append(value)
             elif name in fields:

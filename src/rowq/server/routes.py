@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from rowq.model.member import Membership
 from rowq.model.message import Stats
 from rowq.server import events
-from rowq.server.api import api_keys, dead, documents, keys, messages, operations, queues, streams
+from rowq.server.api import api_keys, consumers, dead, documents, keys, messages, operations, queues, streams
 from rowq.server.route import EVENTS, LINES, Handler, Route
 from rowq.upkeep import Swept
 from rowq.wire import (
@@ -89,6 +90,39 @@ _HOT = (
     *(
         Route(method="POST", path=f"/v1/{verb}", name=verb, summary=summary, note=_SETTLED, right="receive", body=body, answer=Results)
         for verb, body, summary in _SETTLES
+    ),
+)
+
+_CONSUMERS = (
+    _get(f"{_QUEUE}/consumers", consumers.list_consumers, "Who is alive", consumers.Consumers, query=consumers.ConsumersQuery),
+    Route(
+        method="POST",
+        path=f"{_QUEUE}/consumers",
+        handler=consumers.register_consumer,
+        summary="A new consumer of a queue",
+        note="It is alive for as long as it beats. Its place among those that are, in the order of their birth, is its share.",
+        right="receive",
+        body=consumers.RegisterBody,
+        answer=Membership,
+        status=201,
+    ),
+    Route(
+        method="POST",
+        path=f"{_QUEUE}/consumers/{{consumer_id}}/beat",
+        handler=consumers.beat,
+        summary="A consumer is alive, and learns its share of now",
+        right="receive",
+        body=consumers.BeatBody,
+        answer=Membership,
+        refusals=(410,),
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_QUEUE}/consumers/{{consumer_id}}",
+        handler=consumers.unregister_consumer,
+        summary="A consumer takes its leave",
+        right="receive",
+        status=204,
     ),
 )
 
@@ -225,6 +259,8 @@ _OPERATIONS = (
         refusals=(404,),
     ),
     _change("POST", "/v1/sweep", operations.sweep, "Do at once what time has made necessary", Swept, of_the_whole=True),
+    _get("/v1/sweeps", operations.list_sweeps, "The parts of that, by name", operations.Sweeps, right="admin", of_the_whole=True),
+    _change("POST", "/v1/sweeps/{sweep}", operations.run_sweep, "Do one of these parts at once", Count, refusals=(404,), of_the_whole=True),
     _get("/v1/doctor", operations.doctor, "What hurts queues on this database", operations.Findings, right="admin", of_the_whole=True),
 )
 
@@ -241,6 +277,7 @@ def _tagged(tag: str, routes: tuple[Route, ...]) -> tuple[Route, ...]:
 
 ROUTES: tuple[Route, ...] = (
     *_tagged("Work", (*_HOT, _STREAMS[0])),
+    *_tagged("Consumers", _CONSUMERS),
     *_tagged("Queues", _QUEUES),
     *_tagged("Messages", _MESSAGES),
     *_tagged("Dead letters", _DEAD),

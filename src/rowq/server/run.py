@@ -23,6 +23,7 @@ from rowq.server import logs
 from rowq.server.app import App
 from rowq.server.board import Board
 from rowq.server.config import Config, check_exposed
+from rowq.server.doors.choice import chosen, open_doors
 from rowq.server.gate import Gate
 from rowq.server.listening import allow_connections, is_exposed, open_sockets, tls_context
 from rowq.server.metrics import Metrics
@@ -50,15 +51,17 @@ class Address(Struct, frozen=True):
 def serve(config: Config, announce: Callable[[Address], None]) -> None:
     """Runs until SIGTERM or SIGINT. Then nobody new is let in, waiting receives are answered with nothing, and all others as usual."""
     logs.configure(config.log_format, config.log_level)
+    for remark in config.remarks:
+        _log.warning("%s", remark)
     with ExitStack() as stack:
         engine = _open(config) if config.workers == 1 else _look_into(config)
         stack.callback(engine.close)
-        door = _Door(config, engine, stack)
+        entrance = _Entrance(config, engine, stack)
         if config.workers == 1:
-            _serve_alone(config, door, lambda: announce(door.address))
+            _serve_alone(config, entrance, lambda: announce(entrance.address))
         else:
             engine.close()
-            _serve_together(config, door, lambda: announce(door.address))
+            _serve_together(config, entrance, lambda: announce(entrance.address))
     _log.info("rowq has stopped")
 
 
@@ -73,7 +76,7 @@ def _look_into(config: Config) -> Engine:
     return open_engine(config.url, actor="server", defaults=config.defaults, upkeep=False)
 
 
-class _Door:
+class _Entrance:
     """What stands between the world and the database. It is made once, and all workers share it."""
 
     def __init__(self, config: Config, engine: Engine, stack: ExitStack) -> None:
@@ -101,43 +104,51 @@ class _Door:
         return self.engine.insights.known_keys()
 
 
-def _serve_alone(config: Config, door: _Door, announce: Callable[[], None]) -> None:
-    service = _service(config, door, Meter())
-    server = Server(_uvicorn(config, door, service), service, announce)
+def _serve_alone(config: Config, entrance: _Entrance, announce: Callable[[], None]) -> None:
+    service = _service(config, entrance, Meter())
+    server = Server(_uvicorn(config, entrance, service), service, announce)
     _collect_less()
-    server.run(door.sockets)
+    server.run(entrance.sockets)
 
 
-def _serve_together(config: Config, door: _Door, announce: Callable[[], None]) -> None:
+def _serve_together(config: Config, entrance: _Entrance, announce: Callable[[], None]) -> None:
     with closing(Board(config.workers)) as board:
         gc.collect()
         gc.freeze()  # what is there now stays for good: a collection that writes to it would make a copy for every worker
-        work = partial(_serve_as, config, door, board)
-        Workers(config.workers, work, on_ready=announce, on_stop=door.close, on_end=board.leave).run()
+        work = partial(_serve_as, config, entrance, board)
+        Workers(config.workers, work, on_ready=announce, on_stop=entrance.close, on_end=board.leave).run()
 
 
-def _serve_as(config: Config, door: _Door, board: Board, worker: Worker) -> None:
+def _serve_as(config: Config, entrance: _Entrance, board: Board, worker: Worker) -> None:
     """In a process of its own, with a database of its own behind the door that all share."""
     with ExitStack() as stack:
         meter = SharedMeter(board, worker.number)
         stack.callback(meter.close)
-        door.engine = _open(config)
-        stack.callback(door.engine.close)
-        door.learn()
-        door.protocol = share_limit(door.protocol, board, worker.number, config.max_connections)
-        service = _service(config, door, meter)
+        entrance.engine = _open(config)
+        stack.callback(entrance.engine.close)
+        entrance.learn()
+        entrance.protocol = share_limit(entrance.protocol, board, worker.number, config.max_connections)
+        service = _service(config, entrance, meter)
         if service.tracing is not None:
             stack.callback(_flush_spans)
-        server = WorkerServer(_uvicorn(config, door, service), service, worker, board)
+        server = WorkerServer(_uvicorn(config, entrance, service), service, worker, board)
         meter.start()
         _collect_less()
-        server.run(door.sockets)
+        server.run(entrance.sockets)
 
 
-def _service(config: Config, door: _Door, meter: Meter) -> Service:
-    door.engine.attach(meter)
+def _service(config: Config, entrance: _Entrance, meter: Meter) -> Service:
+    entrance.engine.attach(meter)
     limits = Limits(config.max_body_bytes, config.body_timeout)
-    return Service(door.engine, door.gate, limits, metrics=Metrics(door.engine, meter), tracing=open_tracing(config.otel))
+    return Service(
+        entrance.engine,
+        entrance.gate,
+        limits,
+        metrics=Metrics(entrance.engine, meter) if config.metrics else None,
+        tracing=open_tracing(config.otel),
+        doors=open_doors(chosen(config.doors), config.door_options),
+        closed=() if config.metrics else ("/metrics",),
+    )
 
 
 def _flush_spans() -> None:
@@ -149,13 +160,13 @@ def _flush_spans() -> None:
         flush()
 
 
-def _uvicorn(config: Config, door: _Door, service: Service) -> uvicorn.Config:
+def _uvicorn(config: Config, entrance: _Entrance, service: Service) -> uvicorn.Config:
     app = App(service)
-    options: dict[str, Any] = {} if door.tls is None else {"ssl_context_factory": lambda *_: door.tls}
+    options: dict[str, Any] = {} if entrance.tls is None else {"ssl_context_factory": lambda *_: entrance.tls}
     return uvicorn.Config(
         logs.AccessLog(app) if config.access_log else app,
         loop="auto" if sys.platform == "win32" else "uvloop",
-        http=door.protocol,
+        http=entrance.protocol,
         ws="none",
         interface="asgi3",
         lifespan="off",

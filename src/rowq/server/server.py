@@ -26,7 +26,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Server(uvicorn.Server):
-    """It watches the keys as long as it runs, and knows how our waiting requests are ended."""
+    """It watches the keys and keeps its doors alive as long as it runs, and knows how our waiting requests are ended."""
 
     stop_level: ClassVar[int] = logging.INFO
 
@@ -34,17 +34,18 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
         self._on_ready = on_ready
-        self._watch: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._watch = asyncio.create_task(self._service.gate.watch())
+        lives = [self._service.gate.watch(), *(door.live(self._service) for door in self._service.doors)]
+        self._background = [asyncio.create_task(life) for life in lives]
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         _log.log(self.stop_level, "rowq is stopping; a second signal ends it at once")
-        if self._watch is not None:
-            self._watch.cancel()
+        for task in self._background:
+            task.cancel()
         self._service.stop()
         await super().shutdown(sockets)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -30,13 +30,24 @@ class Limits(msgspec.Struct, frozen=True):
 
 class Service:
     def __init__(
-        self, engine: Engine, gate: Gate, limits: Limits | None = None, *, metrics: Metrics | None = None, tracing: Tracing | None = None
+        self,
+        engine: Engine,
+        gate: Gate,
+        limits: Limits | None = None,
+        *,
+        metrics: Metrics | None = None,
+        tracing: Tracing | None = None,
+        doors: Sequence[Any] = (),
+        closed: tuple[str, ...] = (),
     ) -> None:
+        """`doors`: each a Door, which knows the service and not the other way round. `closed`: paths that are not there for anybody."""
         self.engine = engine
         self.gate = gate
         self.limits = limits or Limits()
         self.metrics = metrics
         self.tracing = tracing
+        self.doors = doors
+        self.closed = closed
         self.streams = Streams()
         self.stopwatch = Stopwatch(self.limits.body_timeout)
         self.is_stopping = False

@@ -27,21 +27,27 @@ class Given(Struct):
     keys: list[tuple[str, Any]] = field(default_factory=list)
     secret: tuple[str, str] | None = None
     defaults: tuple[str, Any] | None = None
+    doors: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    admin: tuple[str, int] | None = None
+    remarks: list[str] = field(default_factory=list)
+    """What is no mistake, and yet somebody should know."""
 
 
-def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...]) -> Given:
+def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...], doors: tuple[str, ...] = ()) -> Given:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"{path} is no TOML: {error}") from None
-    _check_names(str(path), document, ("server",))
+    _check_names(str(path), document, ("server", "doors"))
     server = _table(document.get("server", {}), f"{path}: server")
     _check_names(f"{path}: [server]", server, (*scalars, "keys", "defaults"))
     defaults = server.get("defaults")
     if defaults is not None:
         _check_names(f"{path}: [server.defaults]", _table(defaults, f"{path}: server.defaults"), settings)
+    described = _table(document.get("doors", {}), f"{path}: doors")
+    _check_names(f"{path}: [doors]", described, doors)
     keys = server.get("keys", [])
     if not isinstance(keys, list):
         raise InvalidArgument(f"{path}: server.keys must be tables: write [[server.keys]] above each")
@@ -49,6 +55,7 @@ def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...]) -
         scalars={name: (f"{path}: server.{name}", server[name]) for name in scalars if name in server},
         keys=[(f"{path}: the {number}. of server.keys", key) for number, key in enumerate(keys, 1)],
         defaults=None if defaults is None else (f"{path}: [server.defaults]", defaults),
+        doors={name: (f"{path}: [doors.{name}]", table) for name, table in described.items()},
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from rowq.ids import Receipt
 from rowq.model.draft import Prepared, is_plain
 from rowq.model.lifecycle import Extend, Reject, Reschedule, Verdict
+from rowq.model.member import Share
 from rowq.model.message import Outcome
 from rowq.model.queue import DeliveryMode, dead_topic
 from rowq.store.dialect import Row
@@ -71,10 +72,18 @@ class Send(Call[list[str]]):
 class Receive(Call[list[Row]]):
     """Leases up to `max` messages of a queue, or of its dead letters, to one consumer; gives rows for `rows.to_deliveries`."""
 
-    __slots__ = ("consumer", "delivery", "from_dead", "good_until", "lease_ms", "max", "queue", "rows", "topic")
+    __slots__ = ("consumer", "delivery", "from_dead", "good_until", "lease_ms", "max", "queue", "rows", "share", "topic")
 
     def __init__(
-        self, queue: str, max: int, lease_ms: int | None, consumer: str | None, *, from_dead: bool, delivery: DeliveryMode | None
+        self,
+        queue: str,
+        max: int,
+        lease_ms: int | None,
+        consumer: str | None,
+        *,
+        from_dead: bool,
+        delivery: DeliveryMode | None,
+        share: Share | None = None,
     ) -> None:
         super().__init__()
         self.queue = queue
@@ -84,6 +93,8 @@ class Receive(Call[list[Row]]):
         self.consumer = consumer
         self.from_dead = from_dead
         self.delivery = delivery
+        self.share = share
+        """Which messages come first; None: all alike."""
         self.topic = dead_topic(queue) if from_dead else queue
         self.good_until: float | None = None
 

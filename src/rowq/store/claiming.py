@@ -9,6 +9,7 @@ from rowq.ids import new_tokens
 from rowq.meter import Tally
 from rowq.model import lifecycle
 from rowq.model.draft import HAS_DEADLINE, MODE_MARKS
+from rowq.model.member import Share
 from rowq.model.message import State
 from rowq.model.queue import DeliveryMode, Policy
 from rowq.store import groups
@@ -22,15 +23,17 @@ from rowq.store.work import Work
 
 _SEQ, _TOKEN, _UNTIL, _PRIORITY = 0, 3, 4, 11
 """In the rows of a claim, which are those of `rows.to_deliveries`."""
+_HEAD = 13
+"""Behind those, where a share was claimed."""
 
 
-def claim(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int) -> None:
+def claim(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
     """Serves calls of one queue that want so many messages together."""
     for call in calls:
         call.result = []
     empty = [call for call in calls for _ in range(call.max)][:wanted]
     while empty:
-        empty = _fill(work, queue, empty, policy)
+        empty = _fill(work, queue, empty, policy, share)
     work.flush()
 
 
@@ -39,16 +42,19 @@ def claim_all_or_none(work: Work, queue: str, calls: list[Receive], policy: Poli
     for call in calls:
         call.result = []
     empty = [call for call in calls for _ in range(call.max)]
-    rows = _take(work, queue, _slots(work, empty, policy, is_all_or_none=True))
+    slots = _slots(work, empty, policy, calls[0].share, is_all_or_none=True)
+    rows = _take(work, queue, slots)
+    if not rows and slots.share is not None:
+        rows = _take(work, queue, msgspec.structs.replace(slots, share=None))
     if rows and rows[0][_TOKEN] is None:
         return False
     _hand_out(work, rows, empty)
     return True
 
 
-def _fill(work: Work, queue: str, empty: list[Receive], policy: Policy) -> list[Receive]:
+def _fill(work: Work, queue: str, empty: list[Receive], policy: Policy, share: Share | None) -> list[Receive]:
     """Gives a message to each that wants one; returns those who got one that was past its time."""
-    slots = _slots(work, empty, policy)
+    slots = _slots(work, empty, policy, share)
     rows = _take(work, queue, slots)
     locked = [number for number, row in enumerate(rows) if row[_TOKEN] is None]
     left = _lease_locked(work, rows, locked, empty, slots, policy) if locked else []
@@ -59,10 +65,12 @@ def _fill(work: Work, queue: str, empty: list[Receive], policy: Policy) -> list[
 def _take(work: Work, queue: str, slots: Slots) -> list[Row]:
     def take(place: Place) -> Taken:
         rows = work.session.claim(queue, place, slots, work.now)
+        if slots.share is not None:
+            return [row[:_HEAD] for row in rows], rows[0][_HEAD:] if rows else None
         is_leased = rows and (rows[0][_TOKEN] is not None or not slots.is_all_or_none)
         return rows, (-rows[-1][_PRIORITY], rows[-1][_SEQ]) if is_leased else None
 
-    return work.heads.take(queue, work.lowest.get(queue), take)
+    return work.heads.take(queue, work.lowest.get(queue), take, is_choosy=slots.share is not None)
 
 
 def _hand_out(work: Work, rows: list[Row], empty: list[Receive]) -> None:
@@ -85,7 +93,7 @@ def _give(work: Work, call: Receive, rows: list[Row]) -> None:
         work.tally.delivered.append((call.queue, [(row[_SEQ], row[2] - 1, row[8]) for row in rows]))
 
 
-def _slots(work: Work, empty: list[Receive], policy: Policy, *, is_all_or_none: bool = False) -> Slots:
+def _slots(work: Work, empty: list[Receive], policy: Policy, share: Share | None, *, is_all_or_none: bool = False) -> Slots:
     actors: list[str | None] = []
     if policy.audit:
         actors = [call.consumer or call.actor or work.own_actor for call in empty]
@@ -98,6 +106,7 @@ def _slots(work: Work, empty: list[Receive], policy: Policy, *, is_all_or_none: 
         is_audited=policy.audit,
         is_counted=work.tally is not None,
         is_all_or_none=is_all_or_none,
+        share=share,
     )
 
 

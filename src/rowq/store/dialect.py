@@ -14,6 +14,8 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from rowq.clock import Clock, SystemClock
+from rowq.errors import InvalidArgument
+from rowq.model.member import Share
 from rowq.store.arrow import ArrowDriver
 from rowq.store.herald import Herald, Place
 from rowq.store.horizon import Horizon, OneWriterHorizon
@@ -45,6 +47,8 @@ class Slots(msgspec.Struct, frozen=True):
     """Whether somebody wants to know since when each has been waiting."""
     is_all_or_none: bool = False
     """Nothing is leased where one must be looked at first."""
+    share: Share | None = None
+    """Only what is of a share, of the first messages that are looked at for it."""
 
 
 class Acks(msgspec.Struct, frozen=True):
@@ -101,7 +105,8 @@ class Session(ABC):
 
     def claim(self, queue: str, place: Place, slots: Slots, now: int) -> list[Row]:
         """Leases the first messages from a place on, one a slot, and gives them as `rows.to_deliveries` takes them. One without a
-        token was locked only, since its time must be looked at first: its slot stays empty."""
+        token was locked only, since its time must be looked at first: its slot stays empty. Those of a share come each with the place
+        of the head of the queue."""
         raise NotImplementedError
 
     def ack_all(self, acks: Acks) -> set[int] | None:
@@ -204,6 +209,10 @@ class Dialect(ABC):
     def horizon(self) -> Horizon:
         """How far the logs are settled."""
         return OneWriterHorizon(self.reading)
+
+    def make_door(self, queue: str) -> None:  # noqa: ARG002
+        """Procedures and views in a schema of the queue's name, where the database can have them (see peq.py)."""
+        raise InvalidArgument("PEQ's procedures are for PostgreSQL: give the URL of such a database, postgresql://…")
 
     @abstractmethod
     def tidy(self, *, thoroughly: bool) -> None:

@@ -45,10 +45,10 @@ class Heads:
         self._heads: dict[str, _Head] = {}
         self._lock = threading.Lock()
 
-    def take(self, queue: str, lowest: Place | None, take: Callable[[Place], Taken]) -> list[Row]:
+    def take(self, queue: str, lowest: Place | None, take: Callable[[Place], Taken], *, is_choosy: bool = False) -> list[Row]:
         """What `take` finds from the hint on, or from the beginning where that is due or nothing was found.
 
-        `lowest` is where the transaction itself has made something ready."""
+        `lowest` is where the transaction itself has made something ready. Who is choosy and finds nothing leaves it at that."""
         with self._lock:
             if len(self._heads) >= _MOST:
                 self._heads.clear()
@@ -58,8 +58,8 @@ class Heads:
         end: Place | None = None
         try:
             is_scan = _is_scan_due(head, _SCAN_EVERY)
-            rows, end = _scan(head, take) if is_scan else take(place)
-            if not rows and not is_scan and _is_scan_due(head, 0.0):
+            rows, end = _scan(head, take, is_choosy=is_choosy) if is_scan else take(place)
+            if not rows and not is_scan and not is_choosy and _is_scan_due(head, 0.0):
                 is_scan = True
                 rows, end = _scan(head, take)
             if end is not None and not is_scan:
@@ -92,11 +92,13 @@ class Heads:
                 head.written = None
 
 
-def _scan(head: _Head, take: Callable[[Place], Taken]) -> Taken:
+def _scan(head: _Head, take: Callable[[Place], Taken], *, is_choosy: bool = False) -> Taken:
+    """One that was choosy and found nothing has seen nothing for the others: theirs stays due."""
     started = time.perf_counter()
     taken = take(BEGINNING)
-    head.scanned_at = time.perf_counter()
-    head.scan_took = head.scanned_at - started
+    if taken[0] or not is_choosy:
+        head.scanned_at = time.perf_counter()
+        head.scan_took = head.scanned_at - started
     return taken
 
 

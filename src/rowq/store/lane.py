@@ -11,6 +11,7 @@ from typing import Any
 from rowq.clock import running
 from rowq.errors import RowqError, StoreError
 from rowq.meter import Meter, Tally
+from rowq.model.member import Share
 from rowq.store import claiming, leasing, sending, settling, stroke
 from rowq.store.calls import Act, Call, Receive, Send, Settle
 from rowq.store.dialect import Session
@@ -181,10 +182,10 @@ class Lane:
             self._lease(work, batch.receives)
 
     def _lease(self, work: Work, receives: list[Receive]) -> None:
-        alike: defaultdict[tuple[str, str | None], list[Receive]] = defaultdict(list)
+        alike: defaultdict[tuple[str, str | None, Share | None], list[Receive]] = defaultdict(list)
         for call in receives:
-            alike[call.topic, call.delivery].append(call)
-        for (topic, _), calls in alike.items():
+            alike[call.topic, call.delivery, call.share].append(call)
+        for (topic, _, _), calls in alike.items():
             leasing.lease(work, calls[0].queue, calls, self._store.times.look(topic, work.now))
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from rowq.ids import new_tokens
 from rowq.model import lifecycle
 from rowq.model.draft import HAS_DEADLINE, MODE_MARKS
+from rowq.model.member import Share
 from rowq.model.queue import DeliveryMode, Policy
 from rowq.store import groups, sweeping
 from rowq.store.calls import Receive
@@ -15,6 +16,7 @@ from rowq.store.claiming import claim, count, is_ended, route_out
 from rowq.store.dialect import Row
 from rowq.store.heads import Taken
 from rowq.store.herald import Place
+from rowq.store.sharing import take_own
 from rowq.store.times import FOR_EVER, HORIZON_MS
 from rowq.store.work import Look, Work
 
@@ -25,7 +27,6 @@ _COMMON = ("queue", "lease_until", "consumer", "leased_at", "attempts", "marks")
 def lease(work: Work, queue: str, calls: list[Receive], look: Look | None) -> None:
     """Serves calls of one queue, or of its dead letters, in the order of their arrival."""
     policy = work.policy(queue)
-    from_dead = calls[0].from_dead
     wanted = sum([call.max for call in calls])
     if policy.paused:
         wanted, look = 0, None
@@ -36,10 +37,10 @@ def lease(work: Work, queue: str, calls: list[Receive], look: Look | None) -> No
     tokens = _fill_bucket(work, queue, policy)
     if tokens is not None:
         wanted = min(wanted, int(tokens))
-    if work.session.does_at_once and not from_dead:
-        claim(work, queue, calls, policy, wanted)
+    if calls[0].share is None:
+        _lease_any(work, queue, calls, policy, wanted)
     else:
-        _lease_in_steps(work, queue, calls, policy, wanted)
+        _lease_shared(work, queue, calls, policy, wanted, calls[0].share)
     handed = sum([len(call.result or ()) for call in calls])
     if tokens is not None:
         _draw_from_bucket(work, queue, policy, tokens, handed)
@@ -47,9 +48,25 @@ def lease(work: Work, queue: str, calls: list[Receive], look: Look | None) -> No
         _look_ahead(work, calls[0], look, is_short=handed < wanted)
 
 
-def _lease_in_steps(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int) -> None:
+def _lease_any(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
+    if work.session.does_at_once and not calls[0].from_dead:
+        claim(work, queue, calls, policy, wanted, share)
+    else:
+        _lease_in_steps(work, queue, calls, policy, wanted, share)
+
+
+def _lease_shared(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share) -> None:
+    """To each of its own share first. Who finds nothing there takes what others have left, the oldest first."""
+    _lease_any(work, queue, calls, policy, wanted, share)
+    wanted -= sum([len(call.result or ()) for call in calls])
+    empty = [call for call in calls if not call.result]
+    if empty:
+        _lease_any(work, queue, empty, policy, min(wanted, sum([call.max for call in empty])))
+
+
+def _lease_in_steps(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None) -> None:
     mode = calls[0].delivery or policy.delivery
-    rows = _dead_rows(work, queue, wanted) if calls[0].from_dead else _ready_rows(work, queue, policy, mode, wanted)
+    rows = _dead_rows(work, queue, policy, wanted) if calls[0].from_dead else _ready_rows(work, queue, policy, mode, wanted, share)
     for call in calls:
         call.result = _hand_out(work, call, policy, rows)
     work.flush()
@@ -60,15 +77,15 @@ def _lease_in_steps(work: Work, queue: str, calls: list[Receive], policy: Policy
     work.flush()
 
 
-def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, wanted: int) -> Iterator[Row]:
+def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, wanted: int, share: Share | None) -> Iterator[Row]:
     """Ready rows that may be delivered. Those past their time are routed out, and the next ones looked at instead."""
     while wanted > 0:
-        rows = _take(work, queue, wanted)
+        rows = _take(work, queue, wanted) if share is None else take_own(work, queue, share, wanted)
         ended = [row[0] for row in rows if is_ended(row, work.now, mode)]
         if ended:
             left_out = set(ended)
             rows = [row for row in rows if row[0] not in left_out]
-        if ended or not work.session.is_alone:
+        if ended or share or not work.session.is_alone:
             work.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
         else:
             _delete_runs(work, queue, rows)
@@ -101,11 +118,18 @@ def _delete_runs(work: Work, queue: str, rows: list[Row]) -> None:
             start = end
 
 
-def _dead_rows(work: Work, queue: str, wanted: int) -> Iterator[Row]:
-    """Dead letters in the shape of ready rows."""
-    rows = work.session.rows("take_dead", queue=queue, now=work.now, limit=wanted) if wanted > 0 else []
-    work.changes["delete_dead"].extend([(queue, row[0]) for row in rows])
-    yield from rows
+def _dead_rows(work: Work, queue: str, policy: Policy, wanted: int) -> Iterator[Row]:
+    """Dead letters in the shape of ready rows. Those past dlq_ttl are removed, and the next ones looked at instead."""
+    cutoff = work.now - policy.dlq_ttl_ms if policy.dlq_ttl_ms else -1
+    while wanted > 0:
+        rows = work.session.rows("take_dead", queue=queue, now=work.now, limit=wanted)
+        kept = [row for row in rows if row[5] > cutoff]
+        work.changes["delete_dead"].extend([(queue, row[0]) for row in kept])
+        wanted -= len(kept)
+        yield from kept
+        if len(kept) == len(rows):
+            return
+        sweeping.remove_dead(work, queue, [row[0] for row in rows if row[5] <= cutoff])
 
 
 def _hand_out(work: Work, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:

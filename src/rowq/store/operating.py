@@ -7,6 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from rowq.errors import HeldByStream, MessageNotFound, QueueNotFound
+from rowq.ids import message_id
 from rowq.model import lifecycle
 from rowq.model.lifecycle import Finished
 from rowq.model.message import State, Where
@@ -36,6 +37,15 @@ def configure(work: Work, queue: str, changes: dict[str, object]) -> Settings:
     return after
 
 
+def adopt(work: Work, queue: str, changes: dict[str, object]) -> None:
+    """A queue that is not there yet begins with these settings; one that is keeps what it has."""
+    if work.session.rows("read_settings", queues=[queue]):
+        return
+    work.change_settings()  # the lock: somebody else may begin it in this moment, and say more of it
+    if not work.session.rows("read_settings", queues=[queue]):
+        configure(work, queue, changes)
+
+
 def delete_queue(work: Work, queue: str) -> bool:
     """The settings, once its messages have been purged in pieces; False if somebody has sent more since."""
     if any(work.session.rows("count_states", queue=queue)[0][:-1]):
@@ -44,6 +54,7 @@ def delete_queue(work: Work, queue: str) -> bool:
     if not work.session.run("delete_queue", name=queue):
         raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
     work.session.run("delete_bucket", queue=queue)
+    work.session.run("delete_consumers_of_queue", queue=queue)
     work.session.run("delete_own_ids_of_queue", queue=queue)
     work.session.run("delete_requests_of_queue", first=f"{queue}/", last=f"{queue}0")
     work.change_settings()
@@ -102,6 +113,19 @@ def delete(work: Work, id: str) -> None:
     work.flush()
 
 
+def delete_dead(work: Work, queue: str, id: str) -> bool:
+    """One dead letter; False when that id is no dead letter of the queue, or no longer."""
+    try:
+        seq = seq_of(work.session, id)
+    except MessageNotFound:
+        return False
+    held = [one for one in hold(work.session, [seq], State.DEAD) if one.queue == queue and is_named(id, one.own_id, one.seq, one.sent_at)]
+    for one in held:
+        _remove(work, one, "deleted")
+    work.flush()
+    return bool(held)
+
+
 class Redrive(msgspec.Struct, frozen=True):
     """A piece of a redrive: dead letters back into their queue, same id and place, as if new. Leased ones are left alone."""
 
@@ -114,7 +138,8 @@ class Redrive(msgspec.Struct, frozen=True):
     def __call__(self, work: Work) -> tuple[int, int | None]:
         """How many went, and where to go on: a position among the ids, or a seq; None at the end."""
         seqs, after = self._seqs_of_ids(work) if self.ids is not None else self._seqs_of_filter(work)
-        held = [one for one in hold(work.session, seqs, State.DEAD) if one.queue == self.queue] if seqs else []
+        named = None if self.ids is None else set(self._piece)
+        held = [one for one in hold(work.session, seqs, State.DEAD) if self._is_meant(one, named)] if seqs else []
         for one in held:
             work.audit(self.queue, one.seq, "redriven", detail=one.reason)
             move(work, one, lifecycle.after_redrive(one.standing, work.policy(self.queue), work.now))
@@ -125,8 +150,16 @@ class Redrive(msgspec.Struct, frozen=True):
         work.has_redriven = True
         return len(held), after
 
+    def _is_meant(self, one: Held, named: set[str] | None) -> bool:
+        """An id of another database may carry the seq of one of ours."""
+        return one.queue == self.queue and (named is None or one.own_id in named or message_id(one.seq, one.sent_at) in named)
+
+    @property
+    def _piece(self) -> list[str]:
+        return (self.ids or [])[self.after : self.after + self.limit]
+
     def _seqs_of_ids(self, work: Work) -> tuple[list[int], int | None]:
-        piece = (self.ids or [])[self.after : self.after + self.limit]
+        piece = self._piece
         seqs = []
         for id in piece:
             with suppress(MessageNotFound):

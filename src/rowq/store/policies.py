@@ -54,9 +54,14 @@ class Policies:
         if version != self._version:
             self._known.clear()
             self._version = version
-            for queue in tuple(self._used):  # somebody may have deleted a queue just before we sent to it: it exists by that use
-                self.create(session, queue, now)
+            for queue in tuple(self._used):
+                if self._is_orphan(session, queue):
+                    self.create(session, queue, now)
         self._used.clear()
+
+    def _is_orphan(self, session: Session, queue: str) -> bool:
+        """Somebody has deleted the queue just before we sent to it: its messages are there, and its row is not."""
+        return not self.known(session, queue).is_stored and any(session.rows("count_states", queue=queue)[0][:-1])
 
     def is_fresh(self, distrusted: int) -> bool:
         """Whether `refresh` would have nothing to do."""

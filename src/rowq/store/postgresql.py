@@ -14,6 +14,7 @@ from psycopg import pq
 from rowq import flight
 from rowq.clock import running
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreUnavailable
+from rowq.store import peq
 from rowq.store.arrow import ArrowDriver
 from rowq.store.dialect import Finding, Session
 from rowq.store.postgresql_connection import Connection, PostgresqlConnections
@@ -164,6 +165,10 @@ class Postgresql(ServerDialect[Connection]):
 
     def horizon(self) -> PostgresqlHorizon:
         return PostgresqlHorizon(self)
+
+    def make_door(self, queue: str) -> None:
+        with self.migrating() as session:
+            peq.make_door(session, queue, self._queries.schema)
 
     def tidy(self, *, thoroughly: bool) -> None:  # noqa: ARG002  # autovacuum does the rest
         self._vacuum.run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rowq.store import peq
 from rowq.store.dialect import Finding, Session
 from rowq.store.examination import clock, tables
 from rowq.store.postgresql_bystander import Open, locks, prepared_transactions, replication_slots, snapshots, wake_ups
@@ -63,6 +64,7 @@ def examine(session: Session, durability: str, *, is_pooled: bool, open: Open) -
         _writable(server),
         _encoding(server),
         tables(session),
+        peq.examine(session),
         _rights(session, server),
         _durability(durability),
         _crash_safety(server, durability),

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from rowq import flight
 from rowq.model.draft import HARMLESS, HAS_DEADLINE
+from rowq.model.member import width
 from rowq.store.dialect import Acks, Row, Session, Slots
 from rowq.store.herald import Place
 from rowq.store.postgresql_line import Line, Statement
@@ -124,8 +125,12 @@ class PostgresqlSession(Session):
         consumer, consumers = _common(slots.consumers)
         actor, actors = _common(slots.actors)
         values: dict[str, Any] = {"actor": actor, "actors": actors} if slots.is_audited else {}
+        queries = ("claim_ready", "claim_ready_audited")
+        if slots.share is not None:
+            queries = ("claim_share", "claim_share_audited")
+            values |= {"index": slots.share[0], "count": slots.share[1], "width": width(slots.share, len(slots.tokens))}
         return self.rows(
-            "claim_ready_audited" if slots.is_audited else "claim_ready",
+            queries[slots.is_audited],
             queue=queue,
             ranking=place[0],
             position=place[1],

@@ -3,6 +3,7 @@ ready table of a busy queue has grown eightfold."""
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -34,8 +35,14 @@ class Vacuum:
         self._queries = queries
         self._not_before: dict[str, float] = {}
         self._own: psycopg.Connection[Any] | None = None
+        self._turn = threading.Lock()
+        """Upkeep and an operator's sweep may come at the same time."""
 
     def run(self) -> None:
+        with self._turn:
+            self._run()
+
+    def _run(self) -> None:
         try:
             connection = self._own = self._own or self._connections.open_plain()
             dead = dict(connection.execute(self._text("count_dead_rows")).fetchall())

@@ -21,7 +21,8 @@ _TOPICS = (
     "copying",
     "archiving",
     *("tabular", "horizon", "publishing"),
-    "ledger",
+    *("ledger", "registry"),
+    "peq",
 )
 
 _Blocks = dict[tuple[str, str], str]

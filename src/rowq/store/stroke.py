@@ -17,7 +17,9 @@ from rowq.store.policies import Policies
 def may_receive(policies: Policies, calls: list[Receive]) -> Policy | None:
     """The policy of the one queue that all of them ask, where nothing has to be looked at before its messages are leased."""
     first = calls[0]
-    if first.from_dead or any(call.topic != first.topic or call.delivery != first.delivery for call in calls[1:]):
+    if first.from_dead or (first.share and len(calls) > 1):
+        return None
+    if any(call.topic != first.topic or call.delivery != first.delivery or call.share for call in calls[1:]):
         return None
     policy = policies.remembered(first.queue)
     if policy is None or policy.paused or policy.throughput_limit or (first.delivery or policy.delivery) == "at_most_once":

@@ -43,18 +43,19 @@ def take_lease_expired(work: Work, queue: str, until: int, limit: int, floor: in
     return len(seqs)
 
 
-def take_ended(work: Work, limit: int) -> int:
-    """Waiting messages of all queues at their TTL or deadline."""
+def take_ended(work: Work, limit: int) -> tuple[int, int]:
+    """Waiting messages of all queues at their TTL or deadline: how many were looked at, and how many of them it was over with."""
     rows = work.session.rows("take_ended", now=work.now, limit=limit)
-    ended = {row[0] for row in rows}
-    for held in hold_anywhere(work.session, sorted(ended)) if ended else []:
-        _end(work, held)
-        ended.discard(held.seq)
-    work.changes["delete_expiring"].extend(ended)
+    gone = {row[0] for row in rows}
+    ended = 0
+    for held in hold_anywhere(work.session, sorted(gone)) if gone else []:
+        ended += _end(work, held)
+        gone.discard(held.seq)
+    work.changes["delete_expiring"].extend(gone)
     work.flush()
     groups.call_up(work)
     work.flush()
-    return len(rows)
+    return len(rows), ended
 
 
 def retire_dead(work: Work, queue: str, limit: int) -> int:
@@ -63,6 +64,11 @@ def retire_dead(work: Work, queue: str, limit: int) -> int:
     if not ttl:
         return 0
     seqs = [row[0] for row in work.session.rows("list_old_dead", queue=queue, cutoff=work.now - ttl, limit=limit)]
+    remove_dead(work, queue, seqs)
+    return len(seqs)
+
+
+def remove_dead(work: Work, queue: str, seqs: list[int]) -> None:
     for held in hold(work.session, seqs, State.DEAD) if seqs else []:
         take_out(work, held)
         finish(work, held, Finished("expired", "none"))
@@ -70,7 +76,6 @@ def retire_dead(work: Work, queue: str, limit: int) -> int:
             work.tally.counts[queue, "expired"] -= 1
             work.tally.counts[queue, "retired"] += 1
     work.flush()
-    return len(seqs)
 
 
 def retire_history(work: Work, queue: str, limit: int) -> int:
@@ -119,13 +124,14 @@ def retire_own_ids(work: Work, queue: str, limit: int) -> int:
     return len(rows)
 
 
-def _end(work: Work, held: Held) -> None:
+def _end(work: Work, held: Held) -> bool:
     if held.state in (State.LEASED, State.DEAD):
         work.changes["delete_expiring"].append(held.seq)  # in flight it is immune; on return it is written again
-        return
+        return False
     if expire(work, held, work.policy(held.queue)):
-        return
+        return True
     if held.expires_at is not None:
         work.changes["insert_expiring"].append((held.seq, held.queue, held.expires_at))
     else:
         work.changes["delete_expiring"].append(held.seq)
+    return False

@@ -15,15 +15,21 @@ from rowq.server.route import Route
 
 
 class Documents:
-    """Made once for a server with keys and once for one without, when somebody first asks."""
+    """Made once for each kind of server, with keys or without, when somebody first asks; what is closed is not in them."""
 
     def __init__(self, routes: Callable[[], Sequence[Route]]) -> None:
-        self._describe = cache(lambda with_keys: describe(routes(), with_keys=with_keys))
-        self._json = cache(lambda with_keys: msgspec.json.encode(self._describe(with_keys)))
-        self._page = cache(lambda with_keys: docs_page.render(self._describe(with_keys)))
+        self._describe = cache(
+            lambda with_keys, closed: describe([route for route in routes() if route.path not in closed], with_keys=with_keys)
+        )
+        self._json = cache(lambda *kind: msgspec.json.encode(self._describe(*kind)))
+        self._page = cache(lambda *kind: docs_page.render(self._describe(*kind)))
 
     async def openapi(self, asked: Asked[None, None]) -> Response:
-        return Response(self._json(not asked.service.gate.is_open), media_type="application/json", headers={"cache-control": "no-store"})
+        return Response(self._json(*_kind(asked)), media_type="application/json", headers={"cache-control": "no-store"})
 
     async def docs(self, asked: Asked[None, None]) -> Response:
-        return Response(self._page(not asked.service.gate.is_open), media_type="text/html", headers=docs_page.HEADERS)
+        return Response(self._page(*_kind(asked)), media_type="text/html", headers=docs_page.HEADERS)
+
+
+def _kind(asked: Asked[None, None]) -> tuple[bool, tuple[str, ...]]:
+    return not asked.service.gate.is_open, asked.service.closed

@@ -11,13 +11,19 @@ from rowq.errors import RowqError, ServerUnavailable
 from rowq.server.asked import Asked
 from rowq.server.errors import HttpError
 from rowq.store.dialect import Finding
+from rowq.sweeps import SWEEPS, Sweep
 from rowq.upkeep import Swept
+from rowq.wire import Count
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Findings(Struct):
     findings: list[Finding]
+
+
+class Sweeps(Struct):
+    sweeps: tuple[Sweep, ...]
 
 
 class Token(Struct):
@@ -50,6 +56,14 @@ async def metrics(asked: Asked[None, None]) -> Response:
 
 async def sweep(asked: Asked[None, None]) -> Swept:
     return await asked.service.ask(asked.service.engine.upkeep.sweep(), asked.actor)
+
+
+async def list_sweeps(asked: Asked[None, None]) -> Sweeps:  # noqa: ARG001  # they are the same for everybody
+    return Sweeps(SWEEPS)
+
+
+async def run_sweep(asked: Asked[None, None]) -> Count:
+    return Count(await asked.service.ask(asked.service.engine.sweeps.run(asked.path["sweep"]), asked.actor))
 
 
 async def doctor(asked: Asked[None, None]) -> Findings:

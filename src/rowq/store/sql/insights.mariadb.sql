@@ -43,6 +43,14 @@ WHERE p.queue = :queue AND p.seq > :a AND {filters}
 ORDER BY p.seq
 LIMIT :limit;
 
+-- name: browse_newest_dead
+SELECT {body}, {dead_place}, p.seq AS a, p.seq AS b
+FROM rowq_dead p FORCE INDEX (rowq_dead_age)
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue
+ORDER BY p.died_at DESC, p.seq DESC
+LIMIT :limit OFFSET :offset;
+
 -- name: browse_finished
 SELECT {finished}, p.finished_at AS a, p.id AS b
 FROM rowq_history p FORCE INDEX (rowq_history_age)

@@ -103,6 +103,14 @@ WHERE p.queue = :queue AND p.seq > :a AND {filters}
 ORDER BY a
 LIMIT :limit;
 
+-- name: browse_newest_dead
+SELECT {body}, {dead_place}, p.seq AS a, p.seq AS b
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue
+ORDER BY p.died_at DESC, p.seq DESC
+LIMIT :limit OFFSET :offset;
+
 -- name: browse_finished
 SELECT {finished}, p.finished_at AS a, p.id AS b
 FROM rowq_history p
@@ -141,6 +149,12 @@ FROM rowq_leased p
 JOIN rowq_messages m ON m.seq = p.seq
 WHERE p.seq = :seq;
 
+-- name: get_leases
+SELECT {body}, {leased_place}, 0, 0
+FROM rowq_leased p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.seq IN (:seqs[]);
+
 -- name: get_blocked
 SELECT {body}, {blocked_place}, 0, 0
 FROM rowq_messages m
@@ -169,6 +183,14 @@ SELECT
         + (SELECT COUNT(*) FROM rowq_leased WHERE queue = :queue AND reason IS NOT NULL),
     (SELECT COUNT(*) FROM rowq_history WHERE queue = :queue),
     (SELECT m.sent_at FROM rowq_messages m WHERE m.seq = (SELECT MIN(seq) FROM rowq_ready WHERE queue = :queue));
+
+-- name: count_ends
+-- What count_states does not tell apart: how those ended that are kept, and which dead letters nobody receives or somebody has.
+SELECT
+    (SELECT COUNT(*) FROM rowq_history WHERE queue = :queue AND outcome = 'expired'),
+    (SELECT COUNT(*) FROM rowq_history WHERE queue = :queue AND outcome = 'failed'),
+    (SELECT COUNT(*) FROM rowq_dead WHERE queue = :queue AND due IS NULL),
+    (SELECT COUNT(*) FROM rowq_leased WHERE queue = :queue AND reason IS NOT NULL);
 
 -- name: read_audit
 SELECT at, event, queue, seq, attempt, actor, detail
@@ -215,6 +237,12 @@ SELECT seq FROM rowq_dead WHERE queue = :queue;
 
 -- name: list_finished
 SELECT seq FROM rowq_history WHERE queue = :queue;
+
+-- name: find_lease
+SELECT l.seq, l.token, l.queue, l.reason, l.lease_until, l.consumer, m.sent_at, m.own_id
+FROM rowq_leased l
+JOIN rowq_messages m ON m.seq = l.seq
+WHERE l.seq = :seq;
 
 -- name: find_leases
 SELECT seq, token

@@ -1,5 +1,6 @@
 -- Leasing on MariaDB. A lock goes to the rows of all tables of a statement here; the body's comes after that of its state row, which
--- is what the rules ask for. The index is named, since a small table would be scanned otherwise, locked rows of others and all.
+-- is what the rules ask for. The indexes are named, that of the bodies too, since a small table would be scanned otherwise, locked rows of
+-- others and all.
 
 -- name: take_ready
 -- Two ranges of one index, walked from the place on: by a comparison of rows it would begin at the queue's beginning.
@@ -8,10 +9,32 @@ SELECT
     m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
     m.delay_ms
 FROM rowq_ready r FORCE INDEX (PRIMARY)
-JOIN rowq_messages m ON m.seq = r.seq
+JOIN rowq_messages m FORCE INDEX (PRIMARY) ON m.seq = r.seq
 WHERE r.queue = :queue
     AND (r.ranking > :ranking OR (r.ranking = :ranking AND r.position >= :position))
 ORDER BY r.ranking, r.position, r.seq
+LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: look_ready
+SELECT ranking, position, seq
+FROM rowq_ready FORCE INDEX (PRIMARY)
+WHERE queue = :queue
+    AND (ranking > :ranking OR (ranking = :ranking AND position >= :position))
+ORDER BY ranking, position, seq
+LIMIT :limit;
+
+-- name: take_ready_at
+SELECT
+    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
+    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
+    m.delay_ms
+FROM rowq_ready r FORCE INDEX (PRIMARY)
+STRAIGHT_JOIN rowq_messages m FORCE INDEX (PRIMARY) ON m.seq = r.seq
+WHERE r.queue = :queue
+    AND r.ranking = :ranking
+    AND r.position IN (:positions[])
+ORDER BY r.position, r.seq
 LIMIT :limit
 FOR UPDATE SKIP LOCKED;
 
@@ -20,7 +43,7 @@ SELECT
     d.seq, d.attempts, d.redeliveries, d.reason, d.error, d.died_at,
     m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id
 FROM rowq_dead d FORCE INDEX (rowq_dead_due)
-JOIN rowq_messages m ON m.seq = d.seq
+JOIN rowq_messages m FORCE INDEX (PRIMARY) ON m.seq = d.seq
 WHERE d.queue = :queue
     AND d.due <= :now
 ORDER BY d.due, d.seq
@@ -30,7 +53,7 @@ FOR UPDATE SKIP LOCKED;
 -- name: take_due
 SELECT s.seq, s.due, s.attempts, s.expires_at, s.error, m.priority
 FROM rowq_scheduled s FORCE INDEX (rowq_scheduled_due)
-JOIN rowq_messages m ON m.seq = s.seq
+JOIN rowq_messages m FORCE INDEX (PRIMARY) ON m.seq = s.seq
 WHERE s.queue = :queue
     AND s.due > :floor
     AND s.due <= :now

@@ -1,11 +1,7 @@
 -- Leasing on PostgreSQL. The rows that a statement locks are chosen first, in a list of their own (MATERIALIZED): joined with anything
 -- else, the planner may lock more than it gives.
 
--- fragment: claimed
--- Take, lease and audit in one, in the very shape that is handed out. What must be looked at first is locked, and comes without a token;
--- and so does everything beside it where that is to be all or nothing. Whoever replaces a waiting message writes its state row anew, so
--- a body that is read together with the lock is the one of now. The limit makes the planner look up each body: by old statistics of a
--- small table it would read all of them.
+-- fragment: first
 taken AS MATERIALIZED (
     SELECT ctid AS place, seq, position, attempts, expires_at, error
     FROM rowq_ready
@@ -14,7 +10,32 @@ taken AS MATERIALIZED (
     ORDER BY ranking, position, seq
     LIMIT :limit
     FOR UPDATE SKIP LOCKED
+)
+
+-- fragment: first_of_share
+-- The head of the queue is looked at without locks, and so far only; what is of the share there is locked (see model/member.py).
+head AS MATERIALIZED (
+    SELECT ctid AS place, ranking, position, seq
+    FROM rowq_ready
+    WHERE queue = :queue
+        AND (ranking, position) >= (:ranking, :position)
+    ORDER BY ranking, position, seq
+    LIMIT :width
 ),
+taken AS MATERIALIZED (
+    SELECT ctid AS place, seq, position, attempts, expires_at, error
+    FROM rowq_ready
+    WHERE ctid = ANY (ARRAY(SELECT place FROM head WHERE seq % :count = :index))
+    ORDER BY ranking, position, seq
+    LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+)
+
+-- fragment: claimed
+-- Take, lease and audit in one, in the very shape that is handed out. What must be looked at first is locked, and comes without a token;
+-- and so does everything beside it where that is to be all or nothing. Whoever replaces a waiting message writes its state row anew, so
+-- a body that is read together with the lock is the one of now. The limit makes the planner look up each body: by old statistics of a
+-- small table it would read all of them.
 numbered AS (
     SELECT *, ROW_NUMBER() OVER () AS slot
     FROM taken
@@ -52,24 +73,45 @@ granted AS (
     WHERE token IS NOT NULL
 )
 
--- fragment: handed_out
-SELECT
-    seq, :queue, attempt, token, lease_until, format, payload, headers, sent_at, message_key, group_key, priority, own_id
-FROM found
-
--- name: claim_ready
-WITH {claimed}
-{handed_out};
-
--- name: claim_ready_audited
-WITH {claimed},
+-- fragment: noted
 noted AS (
     INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor)
     SELECT :now, :queue, seq, 'delivered', attempt, COALESCE((CAST(:actors AS TEXT[]))[slot], :actor)
     FROM found
     WHERE token IS NOT NULL
 )
-{handed_out};
+
+-- fragment: delivery
+seq, :queue, attempt, token, lease_until, format, payload, headers, sent_at, message_key, group_key, priority, own_id
+
+-- fragment: head
+(SELECT ranking FROM head LIMIT 1), (SELECT position FROM head LIMIT 1)
+
+-- name: claim_ready
+WITH {first},
+{claimed}
+SELECT {delivery}
+FROM found;
+
+-- name: claim_ready_audited
+WITH {first},
+{claimed},
+{noted}
+SELECT {delivery}
+FROM found;
+
+-- name: claim_share
+WITH {first_of_share},
+{claimed}
+SELECT {delivery}, {head}
+FROM found;
+
+-- name: claim_share_audited
+WITH {first_of_share},
+{claimed},
+{noted}
+SELECT {delivery}, {head}
+FROM found;
 
 -- name: look_at_ready
 -- What a claim has locked and not leased, in the shape of take_ready.

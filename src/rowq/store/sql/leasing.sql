@@ -13,6 +13,29 @@ ORDER BY r.ranking, r.position, r.seq
 LIMIT :limit
 FOR UPDATE OF r SKIP LOCKED;
 
+-- name: look_ready
+-- What stands at the head of a queue, from a place on.
+SELECT ranking, position, seq
+FROM rowq_ready
+WHERE queue = :queue
+    AND (ranking, position) >= (:ranking, :position)
+ORDER BY ranking, position, seq
+LIMIT :limit;
+
+-- name: take_ready_at
+SELECT
+    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
+    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
+    m.delay_ms
+FROM rowq_ready r
+JOIN rowq_messages m ON m.seq = r.seq
+WHERE r.queue = :queue
+    AND r.ranking = :ranking
+    AND r.position IN (:positions[])
+ORDER BY r.position, r.seq
+LIMIT :limit
+FOR UPDATE OF r SKIP LOCKED;
+
 -- name: take_dead
 SELECT
     d.seq, d.attempts, d.redeliveries, d.reason, d.error, d.died_at,

@@ -1,4 +1,4 @@
--- The tables of rowq on MariaDB and MySQL, version 4, in the database that the URL names.
+-- The tables of rowq on MariaDB and MySQL, version 5, in the database that the URL names.
 --
 -- The same tables as everywhere: a state is a table, and a transition moves a narrow row between them (see schema.sqlite.sql).
 -- {storage} is InnoDB with a collation that compares by byte and counts trailing spaces, under the name that the server has for it;
@@ -300,4 +300,14 @@ CREATE TABLE IF NOT EXISTS rowq_segments (
     planned_at BIGINT NOT NULL,
     committed_at BIGINT,
     PRIMARY KEY (lake, kind, segment)
+) {storage};
+
+-- Consumers of a queue that know of each other. Who was heard of lately is alive, by the database's clock; its place among the living,
+-- in the order of their birth, says which share of the messages is its own.
+CREATE TABLE IF NOT EXISTS rowq_consumers (
+    queue VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    born_at BIGINT NOT NULL,
+    beat_at BIGINT NOT NULL,
+    PRIMARY KEY (queue, id)
 ) {storage};

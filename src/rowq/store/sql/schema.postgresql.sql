@@ -1,4 +1,4 @@
--- The tables of rowq on PostgreSQL, version 4, inside the schema that the URL names (rowq unless it says another).
+-- The tables of rowq on PostgreSQL, version 5, inside the schema that the URL names (rowq unless it says another).
 --
 -- The same tables as everywhere: a state is a table, and a transition moves a narrow row between them (see schema.sqlite.sql).
 -- Names and keys compare by byte, hence COLLATE "C". Seqs come from a sequence: a counter row would be locked by every sender until
@@ -314,4 +314,14 @@ CREATE TABLE rowq_segments (
     planned_at BIGINT NOT NULL,
     committed_at BIGINT,
     PRIMARY KEY (lake, kind, segment)
+);
+
+-- Consumers of a queue that know of each other. Who was heard of lately is alive, by the database's clock; its place among the living,
+-- in the order of their birth, says which share of the messages is its own.
+CREATE TABLE rowq_consumers (
+    queue TEXT COLLATE "C" NOT NULL,
+    id TEXT COLLATE "C" NOT NULL,
+    born_at BIGINT NOT NULL,
+    beat_at BIGINT NOT NULL,
+    PRIMARY KEY (queue, id)
 );

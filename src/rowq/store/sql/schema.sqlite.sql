@@ -1,4 +1,4 @@
--- The tables of rowq on SQLite, version 4.
+-- The tables of rowq on SQLite, version 5.
 --
 -- A state is a table. A message's body is written once in rowq_messages; where the message *is* is a narrow row in exactly one
 -- of rowq_ready, rowq_scheduled, rowq_leased, rowq_blocked, rowq_dead and rowq_history, and a transition is a move between them
@@ -318,4 +318,14 @@ CREATE TABLE rowq_segments (
     planned_at INTEGER NOT NULL,
     committed_at INTEGER,
     PRIMARY KEY (lake, kind, segment)
+) WITHOUT ROWID;
+
+-- Consumers of a queue that know of each other. Who was heard of lately is alive, by the database's clock; its place among the living,
+-- in the order of their birth, says which share of the messages is its own.
+CREATE TABLE rowq_consumers (
+    queue TEXT NOT NULL,
+    id TEXT NOT NULL,
+    born_at INTEGER NOT NULL,
+    beat_at INTEGER NOT NULL,
+    PRIMARY KEY (queue, id)
 ) WITHOUT ROWID;

@@ -25,6 +25,12 @@ WHERE queue = :queue
 ORDER BY finished_at, id
 LIMIT :limit;
 
+-- name: list_expired
+-- Through the whole history of a queue: asked as often as the schedule of the delete reaper says, and by hand.
+SELECT seq FROM rowq_history
+WHERE queue = :queue
+    AND outcome = 'expired';
+
 -- name: list_audit
 SELECT id, at, queue FROM rowq_audit
 WHERE id > :after

@@ -1,0 +1,111 @@
+"""Consumers of a queue that know of each other: who is alive, in which order they were born, and which messages are whose share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from uuid import uuid4
+
+import msgspec
+
+from rowq.errors import ConsumerGone, InvalidArgument
+from rowq.model.duration import to_ms
+
+DEAD_AFTER = 5.0
+"""Seconds of silence after which a consumer is taken for dead, unless it says otherwise."""
+LONGEST_SILENCE_MS = 3_600_000
+MOST_SHARES = 10_000
+NARROWEST, WIDEST = 100, 2_000
+"""How many messages at the head of a queue are looked at for those of a share."""
+
+ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""A UUID in small letters, as a pattern."""
+
+_ID = re.compile(ID)
+
+Share = tuple[int, int]
+"""(index, count): of all messages, those whose seq leaves `index` when divided by `count`."""
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """A consumer's place among those of its queue that are alive, in the order of their birth: its share is (index, count)."""
+
+    id: str
+    index: int
+    count: int
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A consumer that is alive, as anybody sees it. Times are in milliseconds since 1970, UTC."""
+
+    id: str
+    index: int
+    born_at: int
+    beat_at: int
+    """When it was last heard of."""
+
+
+def living(rows: Sequence[tuple[str, int, int]], now: int, dead_after_ms: int) -> list[Member]:
+    """Those of the consumers (id, born_at, beat_at) that were heard of lately; by age."""
+    alive = sorted([(born_at, id, beat_at) for id, born_at, beat_at in rows if is_alive(beat_at, now, dead_after_ms)])
+    return [Member(id, index, born_at, beat_at) for index, (born_at, id, beat_at) in enumerate(alive)]
+
+
+def membership(id: str, alive: Sequence[Member]) -> Membership:
+    return Membership(id, next(member.index for member in alive if member.id == id), len(alive))
+
+
+def check_room(queue: str, newcomer: Membership) -> None:
+    if newcomer.count > MOST_SHARES:
+        raise InvalidArgument(f"the queue {queue!r} has {MOST_SHARES} consumers, and is not shared by more: receive without registering")
+
+
+def is_alive(beat_at: int, now: int, dead_after_ms: int) -> bool:
+    return beat_at > now - dead_after_ms
+
+
+def own_of(share: Share, places: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Those of the places (ranking, position, seq) that are of the share."""
+    index, count = share
+    return [place for place in places if place[2] % count == index]
+
+
+def width(share: Share, wanted: int) -> int:
+    """How many messages to look at for so many of a share: as many as have them if all shares are equally full, within bounds. Where
+    somebody's share fills all of them, it has fallen behind, and others take what it leaves."""
+    return min(WIDEST, max(NARROWEST, wanted * share[1]))
+
+
+def to_share(share: object, *, from_dead: bool = False) -> Share | None:
+    if share is None:
+        return None
+    if from_dead:
+        raise InvalidArgument("dead letters are not received in shares: leave out the share")
+    if isinstance(share, tuple | list) and len(share) == 2:
+        index, count = share
+        if type(index) is int and type(count) is int and 0 <= index < count <= MOST_SHARES:
+            return index, count
+    raise InvalidArgument(f"share must be (index, count), where 0 <= index < count <= {MOST_SHARES}, not {share!r}")
+
+
+def to_silence(dead_after: object) -> int:
+    return to_ms(dead_after, "dead_after", least=1, most=LONGEST_SILENCE_MS)
+
+
+def new_consumer_id(id: object = None) -> str:
+    """The one that was brought, or one that nobody has."""
+    if id is None:
+        return str(uuid4())
+    if not is_consumer_id(id):
+        raise InvalidArgument(f"the id of a consumer is a UUID in small letters, not {id!r}")
+    return str(id)
+
+
+def is_consumer_id(id: object) -> bool:
+    if not isinstance(id, str):
+        raise InvalidArgument(f"the id of a consumer is text, not {type(id).__name__}")
+    return _ID.fullmatch(id) is not None
+
+
+def consumer_gone(queue: str, id: str) -> ConsumerGone:
+    return ConsumerGone(f"the queue {queue!r} has no living consumer {id}: it was silent for too long, or has left; register again")

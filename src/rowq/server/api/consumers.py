@@ -1,0 +1,57 @@
+"""Consumers of a queue that know of each other: each says that it is alive, and learns which share of the messages is its own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from rowq.model.member import DEAD_AFTER, ID, LONGEST_SILENCE_MS, Member, Membership
+from rowq.server.asked import Asked
+
+Silence = Annotated[int, Meta(ge=1, le=LONGEST_SILENCE_MS)]
+Id = Annotated[str, Meta(pattern=f"^{ID}$")]
+
+_DEAD_AFTER_MS = round(DEAD_AFTER * 1000)
+
+
+class RegisterBody(Struct, forbid_unknown_fields=True):
+    """An id of the consumer's own makes it one consumer however often it asks."""
+
+    id: Id | None = None
+    dead_after_ms: Silence = _DEAD_AFTER_MS
+
+
+class BeatBody(Struct, forbid_unknown_fields=True):
+    """After which silence a consumer is dead, and whether those that are shall be removed."""
+
+    dead_after_ms: Silence = _DEAD_AFTER_MS
+    remove_dead: bool = False
+
+
+class ConsumersQuery(Struct, forbid_unknown_fields=True):
+    dead_after_ms: Silence = _DEAD_AFTER_MS
+
+
+class Consumers(Struct):
+    consumers: list[Member]
+
+
+async def register_consumer(asked: Asked[None, RegisterBody]) -> Membership:
+    body = asked.body
+    return await asked.service.ask(asked.service.engine.verbs.register(asked.queue, body.dead_after_ms / 1000, body.id), asked.actor)
+
+
+async def beat(asked: Asked[None, BeatBody]) -> Membership:
+    body = asked.body
+    steps = asked.service.engine.verbs.beat(asked.queue, asked.path["consumer_id"], body.dead_after_ms / 1000, body.remove_dead)
+    return await asked.service.ask(steps, asked.actor)
+
+
+async def unregister_consumer(asked: Asked[None, None]) -> None:
+    await asked.service.ask(asked.service.engine.verbs.unregister(asked.queue, asked.path["consumer_id"]), asked.actor)
+
+
+async def list_consumers(asked: Asked[ConsumersQuery, None]) -> Consumers:
+    steps = asked.service.engine.verbs.consumers(asked.queue, asked.query.dead_after_ms / 1000)
+    return Consumers(await asked.service.ask(steps, asked.actor))

@@ -1,0 +1,64 @@
+"""The registry, as rows: consumers of a queue say that they are there, and learn which place among the living is theirs.
+
+Nothing here is worth a sync: a consumer that was forgotten is told so at its next beat, and registers again.
+"""
+
+from __future__ import annotations
+
+from rowq.model.member import MOST_SHARES, Member, Membership, check_room, is_alive, living, membership
+from rowq.store.dialect import Row, Session
+from rowq.store.work import Work
+
+KEPT_MS = 86_400_000
+"""How long the silent stay where no other consumer of their queue removes them."""
+
+
+def register(work: Work, queue: str, id: str, dead_after_ms: int) -> Membership:
+    """Born after all others that are known, whatever the clock says."""
+    others = [row for row in work.session.rows("read_consumers", queue=queue) if row[0] != id]
+    born_at = max([work.now, *(row[1] + 1 for row in others)])
+    me = membership(id, living([*others, (id, born_at, work.now)], work.now, dead_after_ms))
+    check_room(queue, me)
+    if len(others) >= MOST_SHARES:
+        _remove_silent(work, queue, others, dead_after_ms)
+    work.session.write("insert_consumer", queue=queue, id=id, born_at=born_at, beat_at=work.now)
+    return me
+
+
+def beat(work: Work, queue: str, id: str, dead_after_ms: int, remove_dead: bool) -> Membership | None:
+    """None when it was taken for dead: it is not among the consumers any more."""
+    cutoff = work.now - dead_after_ms
+    if not work.session.run("beat", queue=queue, id=id, beat_at=work.now, cutoff=cutoff):
+        _remove(work, [(queue, id)], cutoff)
+        return None
+    rows = work.session.rows("read_consumers", queue=queue)
+    if remove_dead:
+        _remove_silent(work, queue, rows, dead_after_ms)
+    return membership(id, living(rows, work.now, dead_after_ms))
+
+
+def leave(work: Work, queue: str, id: str) -> None:
+    work.session.write("delete_consumer", queue=queue, id=id)
+
+
+def members(session: Session, queue: str, now: int, dead_after_ms: int) -> list[Member]:
+    return living(session.rows("read_consumers", queue=queue), now, dead_after_ms)
+
+
+def retire(work: Work, limit: int) -> int:
+    """Those that nobody has heard of in a day."""
+    cutoff = work.now - KEPT_MS
+    rows = work.session.rows("list_silent_consumers", cutoff=cutoff, limit=limit)
+    _remove(work, rows, cutoff)
+    return len(rows)
+
+
+def _remove_silent(work: Work, queue: str, rows: list[Row], dead_after_ms: int) -> None:
+    silent = [(queue, row[0]) for row in rows if not is_alive(row[2], work.now, dead_after_ms)]
+    _remove(work, silent, work.now - dead_after_ms)
+
+
+def _remove(work: Work, keys: list[Row], cutoff: int) -> None:
+    """Of these (queue, id) the silent ones: who has just registered again under its old id stays. In one order, whoever does it."""
+    if keys:
+        work.session.many("delete_silent_consumer", ("queue", "id", "cutoff"), [(*key, cutoff) for key in sorted(keys)])

@@ -1,0 +1,2 @@
+-- A schema for a door, where there is none.
+CREATE SCHEMA {door};

@@ -1,0 +1,1 @@
+"""Producers that gather messages, and consumers that call a function for each: what most programs write around the verbs."""

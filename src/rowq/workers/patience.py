@@ -1,0 +1,31 @@
+"""What to do when the database is away: wait, each time longer, and try again."""
+
+from __future__ import annotations
+
+import random
+
+from rowq.errors import OutcomeUnknown, RowqError, SchemaMismatch, ServerUnavailable, StoreCorrupt, StoreError
+
+FIRST = 0.05
+LONGEST = 5.0
+
+
+class Patience:
+    """Counts failures in a row, and gives the seconds until the next try; not all the same for everybody."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+    def pause(self) -> float:
+        self.failures += 1
+        return min(LONGEST, FIRST * 2.0 ** min(self.failures, 16)) * (0.5 + random.random() / 2)
+
+    def reset(self) -> None:
+        self.failures = 0
+
+
+def passes(error: RowqError) -> bool:
+    """Whether it may be gone by itself: the database or the server is away, busy or full."""
+    if isinstance(error, SchemaMismatch | StoreCorrupt):
+        return False
+    return isinstance(error, StoreError | ServerUnavailable | OutcomeUnknown)

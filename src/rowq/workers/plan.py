@@ -1,0 +1,102 @@
+"""How a consumer is to work: what its caller said, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypedDict
+
+import msgspec
+
+from rowq.arguments import check_mode, receive_max
+from rowq.errors import InvalidArgument
+from rowq.model.duration import optional_ms, to_ms
+from rowq.model.member import DEAD_AFTER, to_silence
+from rowq.model.message import Delivery, Duration
+from rowq.model.queue import DeliveryMode, check_own_name
+from rowq.verbs import MAX_WAIT_MS
+
+MOST_AT_ONCE = 10_000
+
+Process = Callable[[Delivery], Awaitable[object] | object]
+"""Is called for each message; returns when it is done, raises when it failed."""
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """What may be said of a consumer beside its queue and its function."""
+
+    batch_size: int
+    """How many messages it asks for at once; 10."""
+    concurrency: int
+    """How many it works on at the same time, each in a thread or a task; 1."""
+    partitioned: bool
+    """Whether it prefers its own share of the messages to those of other consumers."""
+    delivery: DeliveryMode
+    """What becomes of a message whose consumer died; `at_least_once`."""
+    lease: Duration | None
+    """How long messages are its own before it extends that; None: as the queue says."""
+    wait: Duration
+    """How long one look waits for messages, and so how long an idle consumer may take to stop; 1."""
+    retry: Duration
+    """When a message comes back for which the function raised; 0."""
+    beat: Duration
+    """How often it says that it is alive; 2."""
+    dead_after: Duration
+    """After how much silence a consumer is taken for dead; 5."""
+    remove_dead_every: int
+    """With how many beats it removes the dead once; 5."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The same, checked; durations are seconds."""
+
+    queue: str
+    process: Process
+    batch_size: int
+    concurrency: int
+    partitioned: bool
+    delivery: DeliveryMode
+    lease: float | None
+    wait: float
+    retry: float
+    beat: float
+    dead_after: float
+    remove_dead_every: int
+
+
+def to_plan(queue: str, process: Process, options: ConsumerOptions) -> Plan:
+    if unknown := sorted(set(options) - set(ConsumerOptions.__annotations__)):
+        raise InvalidArgument(f"unknown option {unknown[0]!r}; options are: {', '.join(ConsumerOptions.__annotations__)}")
+    if not callable(process):
+        raise InvalidArgument(f"process must be a function that takes a delivery, not {type(process).__name__}")
+    mode = options.get("delivery", "at_least_once")
+    check_mode(mode)
+    lease_ms = optional_ms(options.get("lease"), "lease", least=1)
+    plan = Plan(
+        check_own_name(queue),
+        process,
+        receive_max(options.get("batch_size", 10)),
+        _count(options.get("concurrency", 1), "concurrency"),
+        _flag(options.get("partitioned", False), "partitioned"),
+        mode,
+        None if lease_ms is None else lease_ms / 1000,
+        to_ms(options.get("wait", 1), "wait", most=MAX_WAIT_MS) / 1000,
+        to_ms(options.get("retry", 0), "retry") / 1000,
+        to_ms(options.get("beat", 2), "beat", least=1) / 1000,
+        to_silence(options.get("dead_after", DEAD_AFTER)) / 1000,
+        _count(options.get("remove_dead_every", 5), "remove_dead_every"),
+    )
+    if plan.dead_after <= plan.beat:
+        raise InvalidArgument(f"dead_after must be longer than beat: {plan.dead_after:g} s are over before the next beat")
+    return plan
+
+
+def _count(value: object, what: str) -> int:
+    if type(value) is not int or not 1 <= value <= MOST_AT_ONCE:
+        raise InvalidArgument(f"{what} must be between 1 and {MOST_AT_ONCE}, not {value!r}")
+    return value
+
+
+def _flag(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgument(f"{what} must be True or False, not {value!r}")
+    return value

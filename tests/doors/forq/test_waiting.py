@@ -1,0 +1,75 @@
+"""How long a consumer of Forq waits for a message, and what wakes it: the door as it is where nobody says anything of it."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rowq import Broker
+from rowq.server.doors.choice import open_doors
+from tests.server.support import PATIENCE, ask, read_answer, request
+from tests.support.blocking import LoopThread
+from tests.support.database import new_database
+from tests.support.patience import eventually
+from tests.support.server import Server
+
+MESSAGES = "/api/v1/queues/emails/messages"
+DEAD = "/api/v1/queues/emails-dlq/messages"
+
+
+@pytest.fixture
+def server(kind: str, tmp_path: Path, loop: LoopThread) -> Iterator[Server]:
+    server = Server(loop, new_database(kind, tmp_path).url, doors=open_doors(("forq",), {}))
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def waiting(server: Server, path: str = MESSAGES) -> Iterator[socket.socket]:
+    """A consumer that has looked, found nothing, and waits."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+        connection.sendall(request("GET", path))
+        eventually(lambda: server.engine.waiting == 1)
+        yield connection
+
+
+def is_answered(connection: socket.socket, within: float) -> bool:
+    return bool(select.select([connection], [], [], within)[0])
+
+
+def test_an_empty_queue_is_told_after_thirty_seconds(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are put on the clock of all waits; the loop only has to be told to look at it."""
+    ahead, monotonic = 0.0, time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + ahead)
+    with waiting(server) as consumer:
+        ahead = 28.0
+        server.call(lambda: None)
+        assert not is_answered(consumer, within=0.3)
+        ahead = 30.0
+        server.call(lambda: None)
+        assert is_answered(consumer, within=1) and read_answer(consumer).status == 204
+
+
+def test_c30_a_waiting_consumer_is_woken_at_once(server: Server) -> None:
+    with waiting(server) as consumer:
+        assert ask(server, "POST", MESSAGES, {"content": "now"}).status == 204
+        assert is_answered(consumer, within=0.5) and read_answer(consumer).json["content"] == "now"
+
+
+def test_who_waits_for_dead_letters_is_woken_by_a_death_and_at_the_end_of_a_backoff(server: Server) -> None:
+    assert ask(server, "POST", MESSAGES, {"content": "x"}).status == 204
+    message = ask(server, "GET", MESSAGES).json
+    with waiting(server, DEAD) as consumer:
+        Broker(server.engine).reject(message["receipt"])
+        assert is_answered(consumer, within=0.5) and read_answer(consumer).json["id"] == message["id"]
+    with waiting(server, DEAD) as consumer:
+        assert ask(server, "POST", f"{DEAD}/{message['id']}/nack").status == 204
+        assert is_answered(consumer, within=5) and read_answer(consumer).json["id"] == message["id"]

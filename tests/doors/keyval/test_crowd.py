@@ -1,0 +1,70 @@
+"""Twenty threads and two thousand messages: nothing is lost, nothing comes twice."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import Any
+
+from tests.doors.keyval.client import QUEUE, Client
+from tests.support.crowd import Crowd, together
+
+MESSAGES = 2_000
+THREADS = 10
+"""On either side."""
+
+
+@contextmanager
+def asking(client: Client) -> Iterator[Callable[..., Any]]:
+    """One connection for all that a thread asks."""
+    with closing(http.client.HTTPConnection("127.0.0.1", client.server.port, timeout=60)) as connection:
+
+        def ask(method: str, path: str, body: Any = None) -> Any:
+            connection.request(method, QUEUE + path, None if body is None else json.dumps(body))
+            answer = connection.getresponse()
+            told = json.loads(answer.read())
+            assert answer.status == 200, told
+            return told
+
+        yield ask
+
+
+def produce(client: Client, number: int) -> None:
+    with asking(client) as ask:
+        for n in range(number, MESSAGES, THREADS):
+            ask("POST", "/enqueue", {"value": n})
+
+
+def consume(client: Client, seen: list[int]) -> None:
+    with asking(client) as ask:
+        while len(seen) < MESSAGES:
+            message = ask("GET", "/poll")["message"]
+            if message is not None:
+                seen.append(message["value"])
+                ask("POST", "/ack", {"id": message["id"], "receipt": message["receipt"]})
+
+
+def test_nothing_is_lost_and_nothing_comes_twice(client: Client) -> None:
+    seen: list[int] = []
+    together(
+        *(partial(produce, client, number) for number in range(THREADS)),
+        *(partial(consume, client, seen) for _ in range(THREADS)),
+        within=100,
+    )
+    assert Counter(seen) == Counter(range(MESSAGES))
+    assert client.stats() == (0, 0, 0)
+
+
+def test_many_who_requeue_and_delete_the_same_dead_letter_agree(client: Client) -> None:
+    ids = [client.kill(n) for n in range(10)]
+    for id in ids:
+        ways = [("POST", f"queue/dlq/{id}/requeue"), ("DELETE", f"queue/dlq/{id}")] * 5
+        statuses = Crowd([partial(client.ask, *way) for way in ways]).results()
+        assert Counter(answer.status for answer in statuses) == {200: 1, 404: 9}
+    pending, processing, dead = client.stats()
+    assert (processing, dead) == (0, 0)
+    assert [client.poll()["attempts"] for _ in range(pending)] == [1] * pending
