@@ -110,7 +110,7 @@ class EncryptedWay(CuttableWay):
     def _serve(self, client: socket.socket) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(CERTIFICATE)
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # a socket that is closed meanwhile has no number to wait for
             client.recv(8)  # whether we can
             client.sendall(b"S")
             secure = context.wrap_socket(client, server_side=True)

@@ -19,7 +19,7 @@ from rowq.wire import MessageBody, Problem, SendBody
 _REF = "#/components/schemas/{name}"
 _NAME = "^[A-Za-z0-9._-]{1,64}$"
 _PATHS = {
-    "queue": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}([.-]dlq)?$"},
+    "queue": {"type": "string", "pattern": _NAME},
     "id": {"type": "string", "minLength": 1},
     "name": {"type": "string", "pattern": _NAME},
     "stream": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,100}$"},
