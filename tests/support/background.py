@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -27,13 +29,17 @@ class Background(Generic[Answer]):
     def result(self, within: float = DEADLINE) -> Answer:
         self._thread.join(within)
         if self.is_running:
-            raise AssertionError(f"no answer within {within} s")
+            raise AssertionError(f"no answer within {within} s; it is here:\n{self._whereabouts()}")
         if self._error is not None:
             raise self._error
         return self._answer[0]
 
     def join(self, seconds: float) -> None:
         self._thread.join(seconds)
+
+    def _whereabouts(self) -> str:
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "".join(traceback.format_stack(frame))
 
     def _run(self) -> None:
         try:
