@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from rowq.ids import message_id
 from rowq.model.message import Outcome
-from rowq.server.asgi import Headers, Send
+from rowq.server.asgi import Headers, Message, Send
 from rowq.store.dialect import Row
 from rowq.wire import Deliveries, DeliveryBody, Result, Results
 
@@ -20,6 +20,18 @@ NO_DELIVERIES = b'{"deliveries":[]}'
 _NO_HEADERS: Any = Raw(b"{}")
 _JSON = (b"content-type", b"application/json")
 _NEVER_STORED = (b"cache-control", b"no-store")
+
+
+class Watched:
+    """A way to send that knows whether an answer has begun: after that nothing else can be said."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_begun = False
+
+    async def __call__(self, message: Message) -> None:
+        self.has_begun = True
+        await self._send(message)
 
 
 async def answer(send: Send, status: int, body: bytes, headers: Headers | None = None) -> None:

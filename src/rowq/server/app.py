@@ -40,24 +40,15 @@ class App:
                 await handler(subject, self.service.gate.admit(scope), scope, receive, send)
         except ClientGone:
             return
-        except TimeoutError:
-            late = HttpError(HTTPStatus.REQUEST_TIMEOUT, "timeout", "the body did not arrive in time", [(b"connection", b"close")])
-            await answering.answer(send, *_flat(late))
         except Exception as error:
             await answering.answer(send, *_flat(error))
 
     async def _route(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
-        has_begun = False
-
-        async def watched(message: asgi.Message) -> None:
-            nonlocal has_begun
-            has_begun = True
-            await send(message)
-
+        watched = answering.Watched(send)
         try:
             await self._rest(scope, receive, watched)
         except Exception:
-            if not has_begun:
+            if not watched.has_begun:
                 raise
             # Nothing can be said any more but by breaking off: the client must not take half an answer for a whole one.
             _log.exception("an answer broke off: %s", scope["path"])

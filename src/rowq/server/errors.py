@@ -47,6 +47,8 @@ class HttpError(Exception):
 
 def to_answer(error: Exception) -> tuple[HTTPStatus, bytes, Headers]:
     """Status, body and further headers. What nobody foresaw is logged, and told without its details."""
+    if isinstance(error, TimeoutError):
+        error = HttpError(HTTPStatus.REQUEST_TIMEOUT, "timeout", "the body did not arrive in time", [(b"connection", b"close")])
     if isinstance(error, HttpError):
         return error.status, _body(error.code, str(error)), error.headers
     if isinstance(error, RowqError):

@@ -24,11 +24,11 @@ from rowq.model.lifecycle import Ack, Extend, Nack
 from rowq.model.message import Delivery, Outcome
 from rowq.model.queue import Policy
 from rowq.steps import Steps, take_each
+from rowq.workers.attendance import Attendance
 from rowq.workers.hand import Hand, How, Rest, Todo
 from rowq.workers.patience import Patience, passes
 from rowq.workers.plan import Plan
 from rowq.workers.preparing import prepare_queue
-from rowq.workers.registry import Attendance
 
 _log = logging.getLogger("rowq.workers")
 

@@ -122,8 +122,8 @@ CREATE TABLE rowq_dead (
 CREATE INDEX rowq_dead_due ON rowq_dead (queue, due);
 CREATE INDEX rowq_dead_age ON rowq_dead (queue, died_at);
 
--- The number of a line is drawn when its transaction has a number already: so whoever knows the last line that was drawn, and then
--- sees every transaction ended that had begun by then, knows that nothing below that line will come any more.
+-- The number of a line is drawn by somebody who holds a lock of the table until the end of their transaction: so whoever knows the last
+-- line that was drawn, and then sees all ended who held one, knows that nothing below that line will come any more (horizon.postgresql.sql).
 CREATE SEQUENCE rowq_history_ids;
 
 CREATE TABLE rowq_history (

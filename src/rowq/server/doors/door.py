@@ -11,7 +11,7 @@ from starlette.routing import Route as StarletteRoute
 
 from rowq.errors import InvalidArgument
 from rowq.model.access import Right
-from rowq.server import asgi
+from rowq.server import answering, asgi
 from rowq.server.doors.visit import Visit
 from rowq.server.errors import HttpError
 from rowq.server.patience import ClientGone
@@ -77,21 +77,15 @@ class _Endpoint:
         self._ways[way.method] = way
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
-        has_begun = False
-
-        async def watched(message: asgi.Message) -> None:
-            nonlocal has_begun
-            has_begun = True
-            await send(message)
-
+        watched = answering.Watched(send)
         try:
             answer = await self._answer(scope, receive, watched)
         except ClientGone:
             raise
         except Exception as error:
-            if has_begun:
+            if watched.has_begun:
                 raise
-            answer = self._door.refuse(_timely(error))
+            answer = self._door.refuse(error)
         if answer is not None:
             await _write(send, answer)
 
@@ -109,12 +103,6 @@ class _Endpoint:
             b"" if way.method == "GET" else await read_body(receive, way.max_body_bytes or service.limits.max_body_bytes, service.stopwatch)
         )
         return await way.handler(Visit(service, identity, scope.get("path_params", {}), scope["headers"], query, body, receive, send))
-
-
-def _timely(error: Exception) -> Exception:
-    if isinstance(error, TimeoutError):
-        return HttpError(HTTPStatus.REQUEST_TIMEOUT, "timeout", "the body did not arrive in time", [(b"connection", b"close")])
-    return error
 
 
 def _read_query(query: bytes) -> dict[str, str]:

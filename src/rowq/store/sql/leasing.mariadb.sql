@@ -4,10 +4,7 @@
 
 -- name: take_ready
 -- Two ranges of one index, walked from the place on: by a comparison of rows it would begin at the queue's beginning.
-SELECT
-    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
-    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
-    m.delay_ms
+SELECT {ready_row}
 FROM rowq_ready r FORCE INDEX (PRIMARY)
 JOIN rowq_messages m FORCE INDEX (PRIMARY) ON m.seq = r.seq
 WHERE r.queue = :queue
@@ -25,10 +22,7 @@ ORDER BY ranking, position, seq
 LIMIT :limit;
 
 -- name: take_ready_at
-SELECT
-    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
-    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
-    m.delay_ms
+SELECT {ready_row}
 FROM rowq_ready r FORCE INDEX (PRIMARY)
 STRAIGHT_JOIN rowq_messages m FORCE INDEX (PRIMARY) ON m.seq = r.seq
 WHERE r.queue = :queue

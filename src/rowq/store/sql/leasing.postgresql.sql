@@ -115,10 +115,7 @@ FROM found;
 
 -- name: look_at_ready
 -- What a claim has locked and not leased, in the shape of take_ready.
-SELECT
-    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
-    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
-    m.delay_ms
+SELECT {ready_row}
 FROM rowq_messages m
 LEFT JOIN rowq_moved v ON v.seq = m.seq
 JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.position = COALESCE(v.position, m.seq) AND r.seq = m.seq

@@ -1,11 +1,14 @@
 -- Leasing: the hot path. Every query here walks an index from its beginning and stops after :limit rows, so its cost does not
 -- grow with the backlog, with delayed messages, nor with what was processed before.
 
+-- fragment: ready_row
+-- What a ready message is delivered by, in the order in which leasing.py reads it.
+r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
+m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
+m.delay_ms
+
 -- name: take_ready
-SELECT
-    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
-    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
-    m.delay_ms
+SELECT {ready_row}
 FROM rowq_ready r
 JOIN rowq_messages m ON m.seq = r.seq
 WHERE r.queue = :queue
@@ -23,10 +26,7 @@ ORDER BY ranking, position, seq
 LIMIT :limit;
 
 -- name: take_ready_at
-SELECT
-    r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
-    m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
-    m.delay_ms
+SELECT {ready_row}
 FROM rowq_ready r
 JOIN rowq_messages m ON m.seq = r.seq
 WHERE r.queue = :queue
