@@ -19,10 +19,10 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test check format bench clean tools
+.PHONY: help serve test check format bench screenshots clean tools
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 test: $(VENV)/.has-dev tools ## Run every test, in parallel
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
@@ -39,6 +39,10 @@ format: $(VENV)/.has-dev ## Format the code, and mend what lint can mend itself
 
 bench: $(VENV)/.has-bench tools ## Measure rowq and its peers in one run
 	$(BIN)/python -m benchmarks $(ARGS)
+
+screenshots: $(VENV)/.has-dev ## Take the pictures of the admin pages anew
+	@sh tests/support/tools.sh fonts
+	$(BIN)/python -m tests.admin.screenshots $(ARGS)
 
 serve: $(VENV)/.has-serve ## Serve the queues in rowq.db over HTTP
 	$(BIN)/rowq serve $(ARGS)

@@ -49,7 +49,8 @@ from rowq.errors import (
     Unauthorized,
 )
 from rowq.model.access import ApiKey
-from rowq.model.member import Member, Membership
+from rowq.model.failure import Failure, Failures
+from rowq.model.member import ConsumerLook, Member, Membership
 from rowq.model.message import Delivery, Draft, Event, KvEntry, Message, Outcome, State, Stats, Where
 from rowq.model.queue import Policy, Settings
 from rowq.model.stream import Stream
@@ -75,10 +76,13 @@ __all__ = [
     "Clock",
     "Consumer",
     "ConsumerGone",
+    "ConsumerLook",
     "DatabaseRestored",
     "Delivery",
     "Draft",
     "Event",
+    "Failure",
+    "Failures",
     "Finding",
     "Forbidden",
     "HeldByStream",

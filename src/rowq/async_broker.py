@@ -11,9 +11,11 @@ from rowq.arguments import Settled, to_extend, to_nack, to_reject, to_reschedule
 from rowq.engine import Engine
 from rowq.errors import BrokerClosed
 from rowq.model.access import ApiKey
+from rowq.model.failure import Failures
 from rowq.model.lifecycle import Ack
-from rowq.model.member import DEAD_AFTER, Member, Membership, Share
+from rowq.model.member import DEAD_AFTER, ConsumerLook, Member, Membership, Share
 from rowq.model.message import (
+    BrowseOptions,
     Delivery,
     Draft,
     Duration,
@@ -28,12 +30,12 @@ from rowq.model.message import (
     Stats,
     Where,
 )
-from rowq.model.queue import DeliveryMode, Policy, Settings
+from rowq.model.queue import DeliveryMode, Origin, Policy, Settings
 from rowq.model.stream import Stream
+from rowq.pieces import Progress
 from rowq.steps import Ask, Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
-from rowq.verbs import Progress
 from rowq.within import Within
 from rowq.workers.async_consumer import AsyncConsumer
 from rowq.workers.async_producer import AsyncProducer
@@ -107,32 +109,12 @@ class AsyncBroker:
     async def get(self, id: str) -> Message:
         return await self._drive(self._engine().verbs.look(self._engine().insights.get, id))
 
-    async def browse(
-        self,
-        queue: str,
-        *,
-        state: str = "ready",
-        key: str | None = None,
-        group: str | None = None,
-        text: str | None = None,
-        sent_after: int | None = None,
-        sent_before: int | None = None,
-        after: str | None = None,
-        limit: int = 100,
-    ) -> list[Message]:
-        look = self._engine().verbs.look(
-            self._engine().insights.browse,
-            queue,
-            state=state,
-            key=key,
-            group=group,
-            text=text,
-            sent_after=sent_after,
-            sent_before=sent_before,
-            after=after,
-            limit=limit,
-        )
-        return await self._drive(look)
+    async def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
+        return await self._drive(self._engine().verbs.look(self._engine().insights.browse, queue, **options))
+
+    async def failures(self, queue: str, *, limit: int = 100) -> Failures:
+        """Why dead letters died: the newest 10,000, put together by reason and by errors that mean the same."""
+        return await self._drive(self._engine().verbs.look(self._engine().insights.failures, queue, limit=limit))
 
     async def stats(self, queue: str) -> Stats:
         return await self._drive(self._engine().verbs.look(self._engine().insights.stats, queue))
@@ -160,6 +142,10 @@ class AsyncBroker:
         """What holds for a queue: its settings, and the defaults where nothing is set."""
         return await self._drive(self._engine().verbs.look(self._engine().insights.policy, queue))
 
+    async def origins(self, queue: str) -> dict[str, Origin]:
+        """Where each setting of a queue gets its value from: "queue", "server" (the broker's `defaults`) or "default"."""
+        return await self._drive(self._engine().verbs.look(self._engine().insights.origins, queue))
+
     async def configure(self, queue: str, **settings: Unpack[SettingsOptions]) -> Settings:
         return await self._drive(self._engine().verbs.configure(queue, dict(settings)))
 
@@ -172,8 +158,8 @@ class AsyncBroker:
     async def delete_queue(self, queue: str) -> None:
         await self._drive(self._engine().verbs.delete_queue(queue))
 
-    async def purge(self, queue: str, *, states: Sequence[str] | None = None) -> int:
-        return await self._drive(self._engine().verbs.purge(queue, states))
+    async def purge(self, queue: str, *, states: Sequence[str] | None = None, progress: Progress | None = None) -> int:
+        return await self._drive(self._engine().verbs.purge(queue, states, progress))
 
     async def delete(self, id: str) -> None:
         await self._drive(self._engine().verbs.delete(id))
@@ -201,6 +187,9 @@ class AsyncBroker:
 
     async def consumers(self, queue: str, *, dead_after: Duration = DEAD_AFTER) -> list[Member]:
         return await self._drive(self._engine().verbs.consumers(queue, dead_after))
+
+    async def all_consumers(self, *, dead_after: Duration = DEAD_AFTER) -> list[ConsumerLook]:
+        return await self._drive(self._engine().verbs.all_consumers(dead_after))
 
     def producer(self, queue: str, *, batch_size: int = 1, linger: Duration = 0.05, **options: Unpack[SendOptions]) -> AsyncProducer:
         return AsyncProducer(self._engine(), queue, batch_size, linger, options)

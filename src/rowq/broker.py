@@ -9,9 +9,11 @@ from typing import Any, Self, TypeVar, Unpack
 from rowq.arguments import Settled, to_extend, to_nack, to_reject, to_reschedule
 from rowq.engine import Engine
 from rowq.model.access import ApiKey
+from rowq.model.failure import Failures
 from rowq.model.lifecycle import Ack
-from rowq.model.member import DEAD_AFTER, Member, Membership, Share
+from rowq.model.member import DEAD_AFTER, ConsumerLook, Member, Membership, Share
 from rowq.model.message import (
+    BrowseOptions,
     Delivery,
     Draft,
     Duration,
@@ -26,12 +28,12 @@ from rowq.model.message import (
     Stats,
     Where,
 )
-from rowq.model.queue import DeliveryMode, Policy, Settings
+from rowq.model.queue import DeliveryMode, Origin, Policy, Settings
 from rowq.model.stream import Stream
+from rowq.pieces import Progress
 from rowq.steps import Ask, Steps
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
-from rowq.verbs import Progress
 from rowq.within import Within
 from rowq.workers.consumer import Consumer
 from rowq.workers.plan import ConsumerOptions, Process, to_plan
@@ -117,36 +119,16 @@ class Broker:
         """One message, wherever it is."""
         return self._drive(self._verbs.look(self._engine.insights.get, id))
 
-    def browse(
-        self,
-        queue: str,
-        *,
-        state: str = "ready",
-        key: str | None = None,
-        group: str | None = None,
-        text: str | None = None,
-        sent_after: int | None = None,
-        sent_before: int | None = None,
-        after: str | None = None,
-        limit: int = 100,
-    ) -> list[Message]:
+    def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
         """A page of messages, looked at and not taken. `after` is the `cursor` of the last message of the page before.
 
         `sent_after` (that very moment included) and `sent_before` (not included) are milliseconds since 1970, UTC.
         """
-        look = self._verbs.look(
-            self._engine.insights.browse,
-            queue,
-            state=state,
-            key=key,
-            group=group,
-            text=text,
-            sent_after=sent_after,
-            sent_before=sent_before,
-            after=after,
-            limit=limit,
-        )
-        return self._drive(look)
+        return self._drive(self._verbs.look(self._engine.insights.browse, queue, **options))
+
+    def failures(self, queue: str, *, limit: int = 100) -> Failures:
+        """Why dead letters died: the newest 10,000, put together by reason and by errors that mean the same."""
+        return self._drive(self._verbs.look(self._engine.insights.failures, queue, limit=limit))
 
     def walk(self, queue: str | None = None, *, states: Sequence[str] | None = None) -> Iterator[Message]:
         """Every message (of a queue) as of this moment, one after another, in constant memory."""
@@ -183,6 +165,10 @@ class Broker:
         """What holds for a queue: its settings, and the defaults where nothing is set."""
         return self._drive(self._verbs.look(self._engine.insights.policy, queue))
 
+    def origins(self, queue: str) -> dict[str, Origin]:
+        """Where each setting of a queue gets its value from: "queue", "server" (the broker's `defaults`) or "default"."""
+        return self._drive(self._verbs.look(self._engine.insights.origins, queue))
+
     def configure(self, queue: str, **settings: Unpack[SettingsOptions]) -> Settings:
         """Changes settings of a queue; None goes back to the default. Returns all that is set."""
         return self._drive(self._verbs.configure(queue, dict(settings)))
@@ -198,9 +184,9 @@ class Broker:
         """Removes its messages in every state, and its settings."""
         self._drive(self._verbs.delete_queue(queue))
 
-    def purge(self, queue: str, *, states: Sequence[str] | None = None) -> int:
+    def purge(self, queue: str, *, states: Sequence[str] | None = None, progress: Progress | None = None) -> int:
         """Removes messages that wait (ready, scheduled, blocked), or those of the states named. Returns how many."""
-        return self._drive(self._verbs.purge(queue, states))
+        return self._drive(self._verbs.purge(queue, states, progress))
 
     def delete(self, id: str) -> None:
         """Removes one message, wherever it is."""
@@ -234,6 +220,10 @@ class Broker:
     def consumers(self, queue: str, *, dead_after: Duration = DEAD_AFTER) -> list[Member]:
         """Those that are alive, the oldest first."""
         return self._drive(self._verbs.consumers(queue, dead_after))
+
+    def all_consumers(self, *, dead_after: Duration = DEAD_AFTER) -> list[ConsumerLook]:
+        """Who takes messages, of all queues: registered, or known by what it holds; with how many each has now. A thousand at most."""
+        return self._drive(self._verbs.all_consumers(dead_after))
 
     def producer(self, queue: str, *, batch_size: int = 1, linger: Duration = 0.05, **options: Unpack[SendOptions]) -> Producer:
         """Sends messages in batches, when one is full and when the first of it has waited for `linger`. Close it, or use `with`."""

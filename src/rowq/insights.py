@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Unpack
 
 import msgspec
 
-from rowq.errors import InvalidArgument, MessageNotFound, QueueNotFound
+from rowq.errors import MessageNotFound, QueueNotFound
 from rowq.ids import Receipt, origin_of
 from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
-from rowq.model.member import Member
-from rowq.model.message import Event, KvEntry, Message, State, Stats
-from rowq.model.queue import Policy, Settings, check_name, resolve, split_name
+from rowq.model.failure import Failures
+from rowq.model.member import ConsumerLook, Member
+from rowq.model.message import BrowseOptions, Event, KvEntry, Message, State, Stats
+from rowq.model.page import MAX_PAGE, check_limit, to_page, to_state
+from rowq.model.queue import Origin, Policy, Settings, check_name, origins, resolve, split_name
 from rowq.model.stream import Stream, is_held_by_stream
-from rowq.model.text import check_text
+from rowq.store import lately
 from rowq.store.access import read_keys
+from rowq.store.browsing import read_all, read_page
 from rowq.store.dialect import Dialect, Row, Session
+from rowq.store.failing import read_failures
 from rowq.store.finding import is_named, not_found, seq_of
 from rowq.store.ledger import list_streams
 from rowq.store.policies import read_settings
-from rowq.store.registry import members
-from rowq.store.rows import read_cursor, to_event, to_kv_entry, to_message
-from rowq.store.times import FOR_EVER
-
-MAX_PAGE = 1_000
-_BEGINNING: dict[State, tuple[Any, int]] = {State.BLOCKED: ("", -1)}
-_FIRST = (-(1 << 62), -1)
+from rowq.store.registry import everyone, members
+from rowq.store.rows import to_event, to_kv_entry, to_message
+from rowq.store.sessions import SignedIn
+from rowq.store.sessions import find as find_session
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -57,6 +58,11 @@ class Insights:
         self._dialect = dialect
         self._defaults = defaults
 
+    @property
+    def defaults(self) -> Settings:
+        """What holds where a queue says nothing."""
+        return self._defaults
+
     def get(self, id: str) -> Message:
         with self._dialect.reading() as session:
             seq = seq_of(session, id)
@@ -67,30 +73,10 @@ class Insights:
                 return _checked(to_message(row, State.READY), row, id)
         raise not_found(id)
 
-    def browse(
-        self,
-        queue: str,
-        *,
-        state: str = "ready",
-        key: str | None,
-        group: str | None,
-        text: str | None,
-        sent_after: int | None,
-        sent_before: int | None,
-        after: str | None,
-        limit: int,
-    ) -> list[Message]:
-        name, is_dead = split_name(queue)
-        place = State.DEAD if is_dead else to_state(state)
-        check_limit(limit)
-        for what, value in {"key": key, "group": group, "text": text, "after": after}.items():
-            if value is not None:
-                check_text(value, what)
-        sent = {"sent_after": check_moment(sent_after, "sent_after"), "sent_before": check_moment(sent_before, "sent_before")}
-        a, b = _BEGINNING.get(place, _FIRST) if after is None else read_cursor(place, after)
-        values = {"queue": name, "message_key": key, "group_key": group, "text": text, "a": a, "b": b, "limit": limit, **sent}
+    def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
+        page = to_page(queue, **options)
         with self._dialect.reading() as session:
-            return [to_message(row, place) for row in session.rows(f"browse_{place}", **values)]
+            return read_page(session, page)
 
     def newest_dead(self, queue: str, *, limit: int, offset: int) -> list[Message]:
         """Dead letters as they came, the last one first, counted off: for readers that know no cursor."""
@@ -98,17 +84,20 @@ class Insights:
         with self._dialect.reading() as session:
             return [to_message(row, State.DEAD) for row in session.rows("browse_newest_dead", **values)]
 
+    def failures(self, queue: str, *, limit: int = 100) -> Failures:
+        """Why dead letters of a queue died, the most frequent first; those that somebody has received are not counted."""
+        name, most = split_name(queue)[0], check_limit(limit)
+        with self._dialect.reading() as session:
+            return read_failures(session, name, most)
+
     def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
         """Every message as of one moment, in constant memory."""
         places = list(State) if states is None else [to_state(state) for state in states]
-        everything = {"message_key": None, "group_key": None, "text": None, "sent_after": None, "sent_before": None, "limit": FOR_EVER}
         with self._dialect.reading() as session:
             names = [row[0] for row in session.rows("read_all_settings")] if queue is None else [check_name(queue)]
             for name in names:
                 for place in places:
-                    a, b = _BEGINNING.get(place, _FIRST)
-                    for row in session.stream(f"browse_{place}", queue=name, a=a, b=b, **everything):
-                        yield to_message(row, place)
+                    yield from read_all(session, name, place)
 
     def stats(self, queue: str) -> Stats:
         name, _ = split_name(queue)
@@ -131,6 +120,11 @@ class Insights:
             raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
         return read_settings(row[1])
 
+    def all_settings(self) -> dict[str, Settings]:
+        """What is set on each queue, in the order of their names."""
+        with self._dialect.reading() as session:
+            return {row[0]: read_settings(row[1]) for row in session.rows("read_all_settings")}
+
     def settings_version(self) -> int:
         """A number that changes with the settings of any queue, and when one is deleted."""
         with self._dialect.reading() as session:
@@ -142,11 +136,31 @@ class Insights:
             row = session.row("read_settings", queues=[check_name(queue)])
         return resolve(read_settings(row[1]) if row else Settings(), self._defaults)
 
+    def origins(self, queue: str) -> dict[str, Origin]:
+        """Where each setting of a queue gets its value from."""
+        return origins(self.settings(queue), self._defaults)
+
     def actions(self, queue: str | None, limit: int) -> list[Event]:
         """What operators did to queues, the newest first."""
         name = None if queue is None else check_name(queue)
         with self._dialect.reading() as session:
             return [to_event(row, None) for row in session.rows("read_actions", queue=name, limit=check_limit(limit))]
+
+    def audit_end(self) -> int:
+        """The newest line of the audit, of all that are seen now. A transaction that is still open may have drawn a number before it:
+        who reads on from line to line goes by an end that they learned a moment ago."""
+        with self._dialect.reading() as session:
+            return lately.audit_end(session)
+
+    def audit_start(self, since: int) -> int:
+        """Where to begin for what happened since then: behind that line, and never further back than so many lines."""
+        with self._dialect.reading() as session:
+            return lately.audit_start(session, since)
+
+    def tally_audit(self, after: int, upto: int) -> list[lately.Happened]:
+        """What happened behind one line, up to and with another one, counted by queue, event, who it was, and ten seconds."""
+        with self._dialect.reading() as session:
+            return lately.tally_audit(session, after, upto)
 
     def audit(self, id: str) -> list[Event]:
         """Empty when nothing is recorded: the audit is over, or was switched off."""
@@ -201,6 +215,11 @@ class Insights:
         with self._dialect.reading() as session:
             return read_keys(session)
 
+    def session(self, digest: bytes) -> SignedIn | None:
+        """Who has signed in to the pages with the cookie of that digest."""
+        with self._dialect.reading() as session:
+            return find_session(session, digest)
+
     def streams(self) -> list[Stream]:
         with self._dialect.reading() as session:
             return list_streams(session)
@@ -209,28 +228,13 @@ class Insights:
         with self._dialect.reading() as session:
             return members(session, queue, now, dead_after_ms)
 
+    def all_consumers(self, now: int, dead_after_ms: int, sees: Callable[[str], bool] | None = None) -> list[ConsumerLook]:
+        with self._dialect.reading() as session:
+            return everyone(session, now, dead_after_ms, sees)
+
     def _is_paused(self, row: Row | None) -> bool:
         settings = read_settings(row[1]) if row else Settings()
         return resolve(settings, self._defaults).paused
-
-
-def check_limit(limit: object) -> int:
-    if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
-        raise InvalidArgument(f"limit must be between 1 and {MAX_PAGE}, not {limit!r}")
-    return limit
-
-
-def check_moment(moment: object, what: str) -> int | None:
-    if moment is not None and (type(moment) is not int or not 0 <= moment < 1 << 62):
-        raise InvalidArgument(f"{what} must be a time in whole milliseconds since 1970, UTC, not {moment!r}")
-    return moment
-
-
-def to_state(state: str) -> State:
-    try:
-        return State(state)
-    except ValueError:
-        raise InvalidArgument(f"{state!r} is no state; states are: {', '.join(State)}") from None
 
 
 def _checked(message: Message, row: Row, id: str) -> Message:

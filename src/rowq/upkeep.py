@@ -21,7 +21,7 @@ from rowq.errors import BrokerClosed, RowqError
 from rowq.model.message import State
 from rowq.model.queue import Policy, Settings, resolve
 from rowq.steps import Driver, Read, Steps
-from rowq.store import duty, operating, registry, requests, staging, sweeping
+from rowq.store import duty, operating, registry, requests, sessions, staging, sweeping
 from rowq.store.calls import Act
 from rowq.store.dialect import Dialect, Session
 from rowq.store.policies import read_settings
@@ -113,6 +113,8 @@ class Upkeep:
             yield from _in_pieces(lambda work: staging.retire(work, PIECE))
         if (yield Read(self._is_a_consumer_silent)):
             yield from _in_pieces(lambda work: registry.retire(work, PIECE))
+        if (yield Read(self._is_a_session_over)):
+            yield from _in_pieces(lambda work: sessions.retire(work, PIECE))
         return retired
 
     def reap(self) -> Steps[int]:
@@ -125,7 +127,7 @@ class Upkeep:
                 piece = list(seqs[start : start + PIECE])
                 gone += yield Act(lambda work, queue=queue, piece=piece: operating.purge(work, queue, State.FINISHED, piece))  # type: ignore[misc]
             if gone:
-                yield Act(lambda work, queue=queue, gone=gone: operating.note_purge(work, queue, gone, [State.FINISHED]))  # type: ignore[misc]
+                yield Act(lambda work, queue=queue, gone=gone: operating.note_purge(work, gone, queue=queue, states=[State.FINISHED]))  # type: ignore[misc]
             reaped += gone
         return reaped
 
@@ -221,6 +223,10 @@ class Upkeep:
     def _is_a_consumer_silent(self) -> bool:
         with self._dialect.reading() as session:
             return bool(session.rows("list_silent_consumers", cutoff=self._clock.now() - registry.KEPT_MS, limit=1))
+
+    def _is_a_session_over(self) -> bool:
+        with self._dialect.reading() as session:
+            return bool(session.rows("list_ended_sessions", now=self._clock.now(), limit=1))
 
     def _shortest_audit_retention(self) -> int:
         """0 when nothing can be old enough."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, ParamSpec, TypeVar
 
+from rowq import pieces
 from rowq.arguments import (
-    PIECE,
     Settled,
     check_mode,
     check_where,
@@ -27,17 +28,19 @@ from rowq.arguments import (
 )
 from rowq.clock import Clock
 from rowq.errors import InvalidArgument
-from rowq.insights import Insights, to_state
+from rowq.insights import Insights
 from rowq.model.access import SECRET_PREFIX, check_key_name, digest_of, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Verdict
-from rowq.model.member import Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
+from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions, State, Where
+from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
 from rowq.model.stream import check_batch, check_stream_name
-from rowq.steps import Ask, Enter, Read, Sleep, Steps, Wait
-from rowq.store import access, operating, registry, revoking
+from rowq.pieces import Progress
+from rowq.steps import Ask, Enter, Read, Steps, Wait
+from rowq.store import access, operating, registry, revoking, sessions
 from rowq.store.calls import Act, Receive, Send, Settle
 from rowq.store.dialect import Row
 from rowq.store.finding import check_id
@@ -50,10 +53,8 @@ MAX_IDS = 1_000
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Progress = Callable[[int], None]
 
 _PURGED_BY_DEFAULT = (State.READY, State.SCHEDULED, State.BLOCKED)
-_PURGE_ORDER = (State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD, State.FINISHED)
 
 
 class Verbs:
@@ -140,18 +141,13 @@ class Verbs:
         after: Settings = yield Act(lambda work: operating.configure(work, name, changes))
         return after
 
-    def purge(self, queue: str, states: Sequence[str] | None) -> Steps[int]:
+    def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Steps[int]:
         name, is_dead = split_name(queue)
         default = [State.DEAD] if is_dead else _PURGED_BY_DEFAULT
         named = [to_state(state) for state in (default if states is None else listed(states, "states"))]
-        count = 0
-        for state in [state for state in _PURGE_ORDER if state in named]:
-            seqs = yield Read(lambda state=state: self._insights.list_seqs(name, state))  # type: ignore[misc]
-            for start in range(0, len(seqs), PIECE):
-                piece = list(seqs[start : start + PIECE])
-                count += yield Act(lambda work, state=state, piece=piece: operating.purge(work, name, state, piece))  # type: ignore[misc]
-        yield Act(lambda work: operating.note_purge(work, name, count, named))
-        return count
+        if is_dead and set(named) - {State.DEAD}:
+            raise InvalidArgument(f"{queue!r} are dead letters: to purge messages in other states, name the queue {name!r}")
+        return pieces.purge(self._insights, name, named, progress)
 
     def delete(self, id: str) -> Steps[None]:
         check_id(id)
@@ -174,22 +170,13 @@ class Verbs:
         limit: int | None,
         rate: float | None,
         progress: Progress | None,
+        kind: type[operating.Redrive] = operating.Redrive,
     ) -> Steps[int]:
         name, _ = split_name(queue)
         most, piece = redrive_limit(limit), redrive_piece(rate)
         chosen = None if ids is None else list(dict.fromkeys(check_id(id) for id in listed(ids, "ids")))
         check_where(where)
-        started = time.monotonic()
-        count, after = 0, 0
-        while count < most and after is not None:
-            act = operating.Redrive(name, chosen, where or Where(), after, min(piece, most - count))
-            moved, after = yield Act(act)
-            count += moved
-            if progress is not None:
-                progress(count)
-            if rate is not None and after is not None:
-                yield Sleep(max(0.0, started + count / rate - time.monotonic()))
-        return count
+        return pieces.redrive(partial(kind, name, chosen, where or Where()), kind.event, name, most, piece, rate, progress)
 
     def forget(self, key: KvKey) -> Steps[bool]:
         entry_key = operating.entry_key(to_kv_key(key))
@@ -221,6 +208,12 @@ class Verbs:
         members: list[Member] = yield Read(lambda: self._insights.consumers(name, self._clock.now(), silence))
         return members
 
+    def all_consumers(self, dead_after: Duration, sees: Callable[[str], bool] | None = None) -> Steps[list[ConsumerLook]]:
+        """`sees`: of which queues somebody may know."""
+        silence = to_silence(dead_after)
+        found: list[ConsumerLook] = yield Read(lambda: self._insights.all_consumers(self._clock.now(), silence, sees))
+        return found
+
     def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Steps[str]:
         """The secret is given out here and never again: the database only keeps its digest."""
         key = to_key(name, listed(scopes, "scopes"), listed(queues, "queues"), self._clock.now())
@@ -231,6 +224,13 @@ class Verbs:
     def revoke_key(self, name: str) -> Steps[None]:
         check_key_name(name)
         yield Act(lambda work: access.revoke(work, name))
+
+    def sign_in(self, digest: bytes, key_name: str, key_digest: bytes, lifetime_ms: int) -> Steps[None]:
+        """Somebody showed a key to the pages; `digest` is that of the cookie which stands for it from here on."""
+        yield Act(lambda work: sessions.open(work, digest, key_name, key_digest, work.now + lifetime_ms))
+
+    def sign_out(self, digest: bytes) -> Steps[None]:
+        yield Act(lambda work: sessions.close(work, digest))
 
     def revoke_stream(self, stream: str) -> Steps[int]:
         name = check_stream_name(stream)

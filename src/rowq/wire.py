@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from rowq.model.draft import MAX_SEND
 from rowq.model.lifecycle import NackLimit
 from rowq.model.message import Event, KvEntry, Message, Outcome, Stats
-from rowq.model.queue import DeliveryMode, Keep, OnExhausted, OnExpire, Policy, Settings
+from rowq.model.queue import DeliveryMode, Keep, OnExhausted, OnExpire, Origin, Policy, Settings
 from rowq.model.retry import Backoff, Delays, Exponential, Linear, Millis
 from rowq.model.value import Base64, KeyPart, KvPath, Lease, Name, Note, OwnId, ShareBody, StateName, Storable
 
@@ -203,19 +203,21 @@ class Queues(Struct):
 
 
 class QueueLook(Struct):
-    """Depth by state, what somebody set, and what therefore holds."""
+    """Depth by state, what somebody set, what therefore holds, and where each value comes from."""
 
     stats: Stats
     settings: SettingsBody
     policy: SettingsBody
+    origins: dict[str, Origin]
 
 
 class RedriveBody(Struct, forbid_unknown_fields=True):
-    """Which dead letters go back into their queue: those named, those that match, or all."""
+    """Which dead letters: those named, those that match, those that are both, or all."""
 
     ids: Annotated[list[Storable], Meta(max_length=10_000)] | None = None
     reason: Storable | None = None
     error: Storable | None = None
+    fingerprint: Storable | None = None
     key: Storable | None = None
     group: Storable | None = None
     died_before: Annotated[int, Meta(ge=0, lt=1 << 62)] | None = None

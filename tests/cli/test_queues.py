@@ -40,6 +40,18 @@ def test_how_long_a_consumer_may_be_silent_is_said_by_whoever_asks(run: Run, bro
     assert [each["id"] for each in run("consumers", "q", "--dead-after", "1h", "--json").json] == [id]
 
 
+def test_without_a_queue_all_who_take_messages_are_listed(run: Run, broker: Broker) -> None:
+    assert run("consumers", "--json").json == []
+    id = broker.register("q").id
+    broker.send_many("p", range(2))
+    broker.receive("p", max=2, consumer="worker")
+    seen = [(each["queue"], each["id"], each["alive"], each["in_flight"]) for each in run("consumers", "--dead-after", "1h", "--json").json]
+    assert seen == [("p", "worker", None, 2), ("q", id, True, 0)]
+    lines = run("consumers", "--dead-after", "1h").out.splitlines()[-2:]
+    assert [line.split()[:2] for line in lines] == [["p", "worker"], ["q", id]]
+    assert "not registered" in lines[0]
+
+
 def test_pause_and_resume(run: Run) -> None:
     run("send", "q", "1")
     assert run("pause", "q", "--json").json == {"queue": "q", "paused": True}
@@ -73,6 +85,14 @@ def test_purge_takes_only_the_states_named(run: Run) -> None:
     run("send", "q", "2", "--delay", "1h")
     assert run("purge", "q", "--state", "scheduled", "--state", "dead", "--yes", "--json").json["purged"] == 1
     assert run("stats", "q", "--json").json["ready"] == 1
+
+
+def test_purge_of_the_dead_letters_leaves_what_waits(run: Run, dead: list[str]) -> None:
+    run("send", "q", "5")
+    assert "dead from q.dlq" in run("purge", "q.dlq").err
+    assert run("purge", "q.dlq", "--yes", "--json").json["purged"] == len(dead)
+    counts = run("stats", "q", "--json").json
+    assert (counts["ready"], counts["dead"]) == (1, 0)
 
 
 def settings(run: Run, *pairs: str) -> Any:
@@ -203,3 +223,25 @@ def test_redrive_shows_a_bar_on_a_terminal(run: Run, dead: list[str]) -> None:
     result = run("redrive", "q", terminal=True)
     assert result.exit_code == 0
     assert "redrive q" in result.err
+
+
+def test_dead_begins_with_the_newest_where_that_is_asked(run: Run, dead: list[str]) -> None:
+    assert [letter["id"] for letter in run("dead", "q", "--newest", "--json").lines] == [*reversed(dead)]
+    assert len(run("browse", "q", "--state", "dead", "--newest", "--limit", "3", "--json").lines) == 3
+    assert run("browse", "q", "--newest").exit_code == 2
+
+
+def test_failures_are_shown_and_redriven_by_their_fingerprint(run: Run, dead: list[str]) -> None:
+    shown = run("failures", "q", "--json").json
+    assert [(each["fingerprint"], each["count"]) for each in shown["failures"]] == [("bad address", 2), ("timeout in stage <number>", 2)]
+    assert (shown["looked_at"], shown["more"]) == (4, False)
+    rows = [line.split() for line in run("failures", "q").out.splitlines()[2:]]
+    assert [row[:4] for row in rows] == [["2", "rejected", "bad", "address"], ["2", "rejected", "timeout", "in"]]
+    assert len(run("failures", "q", "--limit", "1", "--json").json["failures"]) == 1
+    assert run("redrive", "q", "--fingerprint", "timeout in stage <number>").out == "2 dead letters redriven\n"
+
+
+def test_purge_shows_a_bar_on_a_terminal(run: Run, dead: list[str]) -> None:
+    result = run("purge", "q", "--state", "dead", "--yes", terminal=True)
+    assert result.exit_code == 0
+    assert "purge q" in result.err

@@ -1,16 +1,12 @@
-"""Values in, text out: durations and backoffs, ages and sizes, nothing that a terminal would obey."""
+"""Values in, text out: durations, ages and sizes, nothing that a terminal would obey."""
 
 from __future__ import annotations
 
 import pytest
 import typer
 
-import rowq
 from rowq.cli import text, value
 from rowq.cli.document import json_line
-from rowq.cli.settings import SETTINGS
-from rowq.model.message import SettingsOptions
-from rowq.model.retry import Delays, Exponential, Linear
 
 
 @pytest.mark.parametrize(
@@ -36,22 +32,6 @@ def test_durations(written: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused(written: str) -> None:
     with pytest.raises(typer.BadParameter, match="duration"):
         value.duration(written)
-
-
-def test_backoffs() -> None:
-    assert value.backoff("1s,5s,500ms") == Delays((1000, 5000, 500))
-    assert value.backoff("10") == Delays((10_000,))
-    assert value.backoff("linear:5s,cap=1m") == Linear(5000, 60_000)
-    assert value.backoff("exponential:1s,factor=3,cap=1h,jitter=0.2") == Exponential(1000, 3.0, 3_600_000, 0.2)
-    assert value.backoff('{"kind":"exponential","base_ms":250}') == Exponential(250)
-
-
-@pytest.mark.parametrize(
-    "written", ["", "1s,", "soon", "cubic:1s", "linear:", "linear:5s,factor=2", "exponential:1s,jitter=much", "{}", '{"kind":"x"}']
-)
-def test_what_is_no_backoff_is_refused(written: str) -> None:
-    with pytest.raises((typer.BadParameter, rowq.InvalidArgument)):
-        value.backoff(written)
 
 
 @pytest.mark.parametrize(
@@ -85,14 +65,9 @@ def test_ages_and_sizes_are_short() -> None:
     assert text.ago(61_000, 1000) == "in 1m"
     assert text.ago(1000, 1500) == text.ago(1500, 1000) == "now"
     assert [text.size(n) for n in (0, 1023, 1536, 5 << 20, 3 << 30)] == ["0 B", "1023 B", "1.5 KB", "5.0 MB", "3.0 GB"]
-    assert [text.exact_span(ms) for ms in (0, 1500, 90_000, 604_800_000)] == ["0s", "1500ms", "90s", "7d"]
 
 
 def test_previews_are_one_short_line() -> None:
     assert text.preview({"a": 1}) == '{"a":1}'
     assert len(text.preview("x" * 10_000)) == 60
     assert text.preview(b"\x00\xff").startswith("2 B of bytes: 00ff")
-
-
-def test_every_setting_can_be_written_on_the_command_line() -> None:
-    assert set(SETTINGS) == set(SettingsOptions.__annotations__)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from itertools import pairwise
 
 import pytest
 import uvloop
@@ -20,9 +20,10 @@ from tests.support.server import Server
 def test_a_long_wait_is_several_requests(broker: Broker, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verbs, "LONGEST_WAIT", 0.1)
     began = time.monotonic()
-    assert broker.receive("q", wait=0.35) == []
-    assert time.monotonic() - began >= 0.35
-    assert 4 <= len(proxy.questions) <= 6
+    assert broker.receive("q", wait=1.0) == []
+    assert time.monotonic() - began >= 1.0
+    waits = [json.loads(question.partition(b"\r\n\r\n")[2])["wait_ms"] for question in proxy.questions]
+    assert 2 <= len(waits) <= 12 and max(waits) <= 100
 
 
 def test_an_empty_answer_that_comes_too_soon_is_no_reason_to_hurry(broker: Broker, server: Server, proxy: Proxy) -> None:
@@ -67,6 +68,8 @@ FILTERS: dict[str, tuple[Where, set[int]]] = {
     "reason": (Where(reason="rejected"), {0, 1, 2, 3, 4}),
     "another reason": (Where(reason="message_expired"), set()),
     "error": (Where(error="dd"), {1, 3}),
+    "fingerprint": (Where(fingerprint="odd"), {1, 3}),
+    "another fingerprint": (Where(fingerprint="od"), set()),
     "key": (Where(key="k4"), {4}),
     "group": (Where(group="g"), set()),
     "died before": (Where(died_before=1), set()),
@@ -95,9 +98,9 @@ def test_a_watched_redrive_keeps_to_its_limit_and_its_ids(broker: Broker, monkey
 
 def test_a_redrive_at_a_rate_takes_its_time(broker: Broker) -> None:
     dead(broker, 4)
-    moments: list[float] = []
-    assert broker.redrive("q", rate=10, progress=lambda count: moments.append(time.monotonic())) == 4
-    assert all(later - sooner > 0.05 for sooner, later in pairwise(moments))
+    moments, began = [], time.monotonic()
+    assert broker.redrive("q", rate=10, progress=lambda count: moments.append(time.monotonic() - began)) == 4
+    assert all(moment >= number / 10 for number, moment in enumerate(moments))
 
 
 def test_it_works_in_the_loop_that_servers_use(server: Server) -> None:

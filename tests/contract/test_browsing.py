@@ -91,6 +91,43 @@ def test_a_cursor_sees_what_is_sent_later(broker: Broker) -> None:
     assert ids(broker.browse("q", after=cursor)) == [later]
 
 
+@pytest.mark.parametrize("state", [State.DEAD, State.FINISHED])
+def test_the_newest_come_first_where_that_is_asked(broker: Broker, state: State) -> None:
+    broker.configure("q", keep="body")
+    fill(broker, state)
+    everything = broker.browse("q", state=state)
+    pages, after = [], None
+    while page := broker.browse("q", state=state, newest=True, after=after, limit=2):
+        pages += page
+        after = page[-1].cursor
+    assert ids(pages) == ids(reversed(everything))
+
+
+@pytest.mark.parametrize("state", [State.DEAD, State.FINISHED])
+def test_a_cursor_is_a_place_in_both_directions(broker: Broker, state: State) -> None:
+    broker.configure("q", keep="body")
+    fill(broker, state)
+    everything = broker.browse("q", state=state)
+    for place, message in enumerate(everything):
+        assert ids(broker.browse("q", state=state, after=message.cursor)) == ids(everything[place + 1 :])
+        assert ids(broker.browse("q", state=state, after=message.cursor, newest=True)) == ids(reversed(everything[:place]))
+
+
+def test_the_newest_dead_letter_is_the_one_that_died_last(broker: Broker, clock: ManualClock) -> None:
+    first, second = (broker.send("q", payload) for payload in "ab")
+    for delivery in reversed(broker.receive("q", max=2)):
+        clock.advance(1)
+        broker.reject(delivery)
+    assert ids(broker.browse("q", state="dead", newest=True)) == [first, second]
+    assert ids(broker.browse("q.dlq", newest=True, text="b")) == [second]
+
+
+@pytest.mark.parametrize("state", [State.READY, State.SCHEDULED, State.LEASED, State.BLOCKED])
+def test_what_waits_has_no_newest(broker: Broker, state: State) -> None:
+    with pytest.raises(InvalidArgument, match=f"not of {state} ones"):
+        broker.browse("q", state=state, newest=True)
+
+
 def test_messages_of_a_key_are_found(broker: Broker) -> None:
     id = broker.send("q", "x", key="k")
     broker.send("q", "y", key="kk")
@@ -205,6 +242,7 @@ BAD: list[dict[str, Any]] = [
     {"key": 5},
     {"group": 5},
     {"text": 5},
+    *({"state": "dead", "newest": value} for value in (1, None, "yes")),
     *({name: value} for name in ("sent_after", "sent_before") for value in (-1, 1 << 62, 1.5, True, "5", "")),
 ]
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from rowq import Broker, ConsumerGone, InvalidArgument, ManualClock, Membership, NameReserved
+from rowq import Broker, ConsumerGone, ConsumerLook, InvalidArgument, ManualClock, Membership, NameReserved
 from rowq.model.member import MOST_SHARES
 from tests.support.database import run
 from tests.support.harness import Harness
@@ -179,3 +179,62 @@ def test_an_id_that_is_no_text_is_refused(broker: Broker) -> None:
         broker.beat("q", 5)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument):
         broker.unregister("q", None)  # type: ignore[arg-type]
+
+
+def test_all_queues_tell_who_takes_their_messages(broker: Broker, clock: ManualClock) -> None:
+    born = clock.now()
+    first, idle = broker.register("p").id, broker.register("q").id
+    broker.send_many("p", range(3))
+    broker.receive("p", max=2, consumer=first)
+    clock.advance(1)
+    broker.receive("p", consumer=first)
+    assert broker.all_consumers() == [
+        ConsumerLook(queue="p", id=first, alive=True, in_flight=3, born_at=born, beat_at=born, leased_at=clock.now()),
+        ConsumerLook(queue="q", id=idle, alive=True, in_flight=0, born_at=born, beat_at=born),
+    ]
+
+
+def test_whoever_holds_messages_is_seen_without_being_registered(broker: Broker, clock: ManualClock) -> None:
+    registered = broker.register("q").id
+    broker.send_many("q", range(6))
+    for consumer in ("worker", "worker", None, None, "another"):
+        delivery = broker.receive("q", consumer=consumer)[0]
+    assert [(each.id, each.alive, each.in_flight, each.leased_at) for each in broker.all_consumers()] == [
+        (registered, True, 0, None),
+        (None, None, 2, clock.now()),
+        ("another", None, 1, clock.now()),
+        ("worker", None, 2, clock.now()),
+    ]
+    broker.ack(delivery)
+    assert "another" not in [each.id for each in broker.all_consumers()]
+
+
+def test_the_dead_are_told_last(broker: Broker, clock: ManualClock) -> None:
+    dead = broker.register("a").id
+    broker.send("a", 1)
+    broker.receive("a", consumer=dead)
+    clock.advance(6)
+    alive = broker.register("b").id
+    assert [(each.id, each.alive, each.in_flight) for each in broker.all_consumers()] == [(alive, True, 0), (dead, False, 1)]
+    assert [(each.id, each.alive) for each in broker.all_consumers(dead_after=60)] == [(dead, True), (alive, True)]
+
+
+def test_dead_letters_that_somebody_has_are_in_flight(broker: Broker) -> None:
+    broker.send("q", 1)
+    broker.reject(broker.receive("q")[0])
+    broker.receive("q.dlq", consumer="digger")
+    assert [(each.queue, each.id, each.in_flight) for each in broker.all_consumers()] == [("q", "digger", 1)]
+
+
+def test_a_consumer_of_the_library_is_seen_with_what_it_has(broker: Broker) -> None:
+    """Registered and receiving under one id."""
+    broker.send_many("q", range(3))
+    me = broker.register("q")
+    broker.receive("q", max=2, consumer=me.id, share=(0, 1))
+    assert [(each.id, each.in_flight) for each in broker.all_consumers()] == [(me.id, 2)]
+
+
+def test_a_silence_of_all_consumers_that_makes_no_sense_is_refused(broker: Broker) -> None:
+    assert broker.all_consumers() == []
+    with pytest.raises(InvalidArgument, match="dead_after"):
+        broker.all_consumers(dead_after=0)

@@ -31,6 +31,12 @@ def test_a_message_is_deleted_once(broker: Broker) -> None:
     assert error.value.code == "message_not_found"
 
 
+def test_it_is_told_among_the_actions(broker: Broker) -> None:
+    id = broker.send("q", "x")
+    broker.delete(id)
+    assert [(event.event, event.detail) for event in broker.actions("q")] == [("message_deleted", id)]
+
+
 @pytest.mark.parametrize("id", ["", "nonsense", "0190163d-8694-7000-8000-00000000002a"])
 def test_what_is_not_there_cannot_be_deleted(broker: Broker, id: str) -> None:
     with pytest.raises(MessageNotFound):

@@ -32,6 +32,22 @@ def test_every_state_is_purged_together(broker: Broker) -> None:
     assert depths(broker) == {}
 
 
+def test_the_name_of_the_dead_letters_is_not_that_of_what_waits(broker: Broker) -> None:
+    one_of_each(broker)
+    with pytest.raises(InvalidArgument, match="name the queue 'q'"):
+        broker.purge("q.dlq", states=["ready", "dead"])
+    assert broker.purge("q.dlq") == 1
+    assert (broker.stats("q").ready, broker.stats("q").dead) == (1, 0)
+
+
+def test_who_watches_hears_how_many_are_gone(broker: Broker) -> None:
+    one_of_each(broker)
+    seen: list[int] = []
+    assert broker.purge("q", states=list(State), progress=seen.append) == 6
+    assert seen == sorted(seen)
+    assert seen[-1] == 6
+
+
 def test_a_purged_lease_is_lost(broker: Broker) -> None:
     broker.send("q", "x")
     delivery = take(broker)

@@ -24,6 +24,13 @@ def test_a_queue_without_dead_letters_redrives_none(broker: Broker) -> None:
     assert depths(broker) == {"ready": 1}
 
 
+def test_it_is_one_line_among_the_actions(broker: Broker) -> None:
+    for number in range(3):
+        bury(broker, number)
+    assert broker.redrive("q") == 3 and broker.redrive("q") == 0
+    assert [(event.event, event.detail) for event in broker.actions("q")] == [("dead_redriven", "3 dead letters")]
+
+
 def test_a_redriven_message_begins_anew(broker: Broker, clock: ManualClock) -> None:
     id = broker.send("q", "x", max_attempts=2)
     broker.nack(take(broker), reason="boom", delay=0)
@@ -72,6 +79,13 @@ def test_only_the_named_are_redriven(broker: Broker) -> None:
     a, b, c = (bury(broker, name) for name in "abc")
     assert broker.redrive("q", ids=[c, a]) == 2
     assert [state_of(broker, id) for id in (a, b, c)] == [State.READY, State.DEAD, State.READY]
+
+
+def test_ids_and_filters_narrow_each_other(broker: Broker) -> None:
+    a, b, c = bury(broker, "a", reason="odd 1"), bury(broker, "b", reason="even 2"), bury(broker, "c", reason="odd 3")
+    assert broker.redrive("q", ids=[a, b], where=Where(fingerprint="odd <number>")) == 1
+    assert broker.redrive("q", ids=[c], where=Where(error="even")) == 0
+    assert [state_of(broker, id) for id in (a, b, c)] == [State.READY, State.DEAD, State.DEAD]
 
 
 def test_ids_that_are_not_dead_letters_of_the_queue_are_left_alone(broker: Broker) -> None:

@@ -67,6 +67,16 @@ def test_what_is_not_named_stays(broker: Broker) -> None:
     assert broker.settings("q") == Settings(lease_ms=6_000, max_depth=9)
 
 
+def test_each_setting_says_where_its_value_comes_from(broker: Broker) -> None:
+    with pytest.raises(QueueNotFound):
+        broker.origins("q")
+    broker.configure("q", backoff=[1, 2], paused=True)
+    told = broker.origins("q")
+    assert {name for name, origin in told.items() if origin == "queue"} == {"backoff", "max_attempts", "paused"}
+    assert {origin for name, origin in told.items() if name not in ("backoff", "max_attempts", "paused")} == {"default"}
+    assert list(told) == list(Settings.__struct_fields__)
+
+
 def test_settings_are_of_one_queue(broker: Broker) -> None:
     broker.configure("q", lease=5)
     broker.configure("p", lease=6)

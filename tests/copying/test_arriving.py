@@ -250,3 +250,12 @@ def test_registered_consumers_stay_where_they_are(journey: Journey) -> None:
     journey.copy()
     assert [member.id for member in journey.source.consumers("q", dead_after=60)] == [id]
     assert journey.target.consumers("q", dead_after=60) == []
+
+
+def test_sessions_of_the_pages_stay_where_they_are(journey: Journey) -> None:
+    journey.source.send("q", 1)
+    source, target = journey.source._engine, journey.target._engine
+    source.driver.drive(source.verbs.sign_in(b"d" * 32, "ops", b"k" * 32, 60_000))
+    journey.copy()
+    assert source.insights.session(b"d" * 32) is not None
+    assert target.insights.session(b"d" * 32) is None

@@ -15,7 +15,7 @@ from rowq import errors
 from rowq.cli import failure
 from rowq.cli.main import app
 from rowq.connect import ConnectOptions
-from rowq.model.message import SendOptions, SettingsOptions
+from rowq.model.message import BrowseOptions, SendOptions, SettingsOptions
 from rowq.model.retry import Delays
 from rowq.workers.plan import ConsumerOptions
 from tests.docs.page import page
@@ -39,9 +39,12 @@ ERROR_CLASSES = {name: kind for name, kind in vars(errors).items() if inspect.is
 VERBS = {name: verb for name, verb in vars(rowq.Broker).items() if callable(verb) and not name.startswith("_")}
 STRUCTS = (
     rowq.ApiKey,
+    rowq.ConsumerLook,
     rowq.Delivery,
     rowq.Draft,
     rowq.Event,
+    rowq.Failure,
+    rowq.Failures,
     rowq.Finding,
     rowq.KvEntry,
     rowq.Member,
@@ -103,7 +106,13 @@ def called(name: str, function: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("title", "options"), [("option", SendOptions), ("option of connect", ConnectOptions), ("option of consumer", ConsumerOptions)]
+    ("title", "options"),
+    [
+        ("option", SendOptions),
+        ("option of browse", BrowseOptions),
+        ("option of connect", ConnectOptions),
+        ("option of consumer", ConsumerOptions),
+    ],
 )
 def test_every_option_is_listed(title: str, options: type[Any]) -> None:
     assert [plain(row[0]) for row in PYTHON.table(title)] == list(options.__annotations__)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowq.errors import InvalidArgument, NameReserved
-from rowq.model.queue import Policy, Settings, change, check_name, check_own_name, resolve, split_name
+from rowq.model.queue import Policy, Settings, change, check_name, check_own_name, origins, resolve, split_name
 from rowq.model.retry import Delays, Exponential
 from tests.support.spelling import spelled
 
@@ -97,6 +97,26 @@ def test_an_earlier_layer_beats_a_later_one() -> None:
 def test_zero_and_false_are_set_and_not_unset() -> None:
     policy = resolve(Settings(max_attempts=0, audit=False), Settings(max_attempts=9, audit=True))
     assert (policy.max_attempts, policy.audit) == (0, False)
+
+
+def test_a_value_comes_from_the_first_layer_that_says_it() -> None:
+    found = origins(Settings(lease_ms=1, audit=False), Settings(lease_ms=2, max_depth=3))
+    assert (found["lease_ms"], found["audit"], found["max_depth"], found["ttl_ms"]) == ("queue", "queue", "server", "default")
+    assert list(found) == list(Policy.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("own", "server", "origin"),
+    [
+        (Settings(backoff=Delays((1,))), Settings(max_attempts=9), "queue"),
+        (Settings(), Settings(backoff=Delays((1,))), "server"),
+        (Settings(backoff=Delays()), Settings(backoff=Delays((1,))), "server"),
+        (Settings(backoff=Exponential(1_000)), Settings(), "default"),
+        (Settings(max_attempts=0), Settings(backoff=Delays((1,))), "queue"),
+    ],
+)
+def test_attempts_come_from_where_the_backoff_comes_from_that_implies_them(own: Settings, server: Settings, origin: str) -> None:
+    assert origins(own, server)["max_attempts"] == origin
 
 
 def test_settings_and_policy_have_the_same_names() -> None:

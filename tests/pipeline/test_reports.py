@@ -12,13 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import rowq
 from rowq import InvalidArgument, LakeMismatch, ManualClock, pipeline
+from rowq.model.fingerprint import fingerprint
 from rowq.pipeline import Source, measure
-from rowq.pipeline.fingerprint import fingerprint
 from rowq.pipeline.overview import overview
 from rowq.pipeline.page import render
 from rowq.pipeline.report import Reports
+from tests.model.test_fingerprint import ALIKE
 from tests.pipeline.past import work_off
-from tests.pipeline.test_page import ALIKE, Outline
+from tests.pipeline.test_page import Outline
 from tests.support.database import new_database
 
 NOON = round(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp() * 1000)

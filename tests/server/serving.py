@@ -28,14 +28,17 @@ class Answer(NamedTuple):
 
 
 class Served:
-    """A running server. `url` is where it listens; its log is in `log` once it has ended."""
+    """A running server. `url` is where it listens, `admin` where its pages are; its log is in `log` once it has ended."""
+
+    program: tuple[str, str] = ("-m", "rowq.cli.main")
+    """What Python runs."""
 
     def __init__(self, folder: Path, *args: str, **environment: str) -> None:
         known = {name: value for name, value in os.environ.items() if not name.startswith("ROWQ_")}
         self.log_file = folder / "server.log"
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "rowq.cli.main", "serve", "--port", "0", *args],
+                [sys.executable, "-W", "error", *self.program, "serve", "--port", "0", *args],
                 cwd=folder,
                 env={**known, **environment, "NO_COLOR": "1"},
                 stdin=subprocess.DEVNULL,
@@ -43,6 +46,7 @@ class Served:
                 stderr=log,
             )
         self.url = ""
+        self.admin: str | None = None
 
     def announced(self) -> Any:
         """What it prints with --json, once it listens."""
@@ -50,7 +54,7 @@ class Served:
         line = self.process.stdout.readline()
         assert line, self.log
         document = msgspec.json.decode(line)
-        self.url = document["url"]
+        self.url, self.admin = document["url"], document["admin"]
         return document
 
     def connection(self) -> http.client.HTTPConnection:

@@ -252,6 +252,8 @@ class TestQueues:
         assert (look["settings"], look["stats"]["ready"]) == ({"lease_ms": 5000, "backoff_ms": [1, 2]}, 0)
         assert (look["policy"]["lease_ms"], look["policy"]["max_attempts"]) == (5000, 3)
         assert api.get("/v1/queues/emails/policy") == look["policy"]
+        assert {name for name, origin in look["origins"].items() if origin == "queue"} == {"lease_ms", "backoff_ms", "max_attempts"}
+        assert look["origins"].keys() == look["policy"].keys() | {"schema"}
 
     def test_null_goes_back_to_the_default_and_what_is_left_out_stays(self, api: Api) -> None:
         api.ask("PUT", "/v1/queues/emails", {"lease_ms": 5000, "max_depth": 7})
@@ -357,6 +359,23 @@ class TestDeadLetters:
         assert api.post("/v1/queues/emails/dead/redrive", {"reason": "message_expired"}) == {"count": 0}
         assert api.post("/v1/queues/emails/dead/redrive") == {"count": 2}
 
+    def test_some_are_removed_by_their_ids_or_by_what_they_have_in_common(self, api: Api) -> None:
+        first, second = api.kill("emails"), api.kill("emails", key="k")
+        third = api.kill("emails", key="k")
+        assert api.post("/v1/queues/emails/dead/removal", {"ids": [first, first, "nobody"]}) == {"count": 1}
+        assert api.post("/v1/queues/emails/dead/removal", {"ids": [second], "reason": "message_expired"}) == {"count": 0}
+        assert api.post("/v1/queues/emails/dead/removal", {"key": "k", "limit": 1}) == {"count": 1}
+        assert [message["id"] for message in api.get("/v1/queues/emails/dead")["messages"]] == [third]
+        assert api.get(f"/v1/messages/{second}/audit")["events"][-1]["event"] == "deleted"
+        assert api.count("emails", "ready") == 0
+
+    def test_a_removal_that_names_nothing_is_refused(self, api: Api) -> None:
+        api.kill("emails")
+        for body in (None, {}, {"limit": 1}):
+            assert api.ask("POST", "/v1/queues/emails/dead/removal", body).problem == (400, "invalid_argument")
+        assert api.post("/v1/queues/emails/dead/removal", {"ids": []}) == {"count": 0}
+        assert api.count("emails", "dead") == 1
+
     def test_a_redrive_at_a_crawl_ends_with_the_server(self, api: Api) -> None:
         api.kill("emails")
         api.kill("emails")
@@ -365,6 +384,23 @@ class TestDeadLetters:
         api.server.service.stop()
         assert crawling.result().problem == (500, "outcome_unknown")
         assert api.count("emails", "dead") == 1
+
+    def test_they_are_put_together_by_why_they_died(self, api: Api) -> None:
+        first, second = api.kill("emails"), api.kill("emails")
+        found = api.get("/v1/queues/emails/dead/failures")
+        assert [(each["fingerprint"], each["count"], each["id"]) for each in found["failures"]] == [("no such address", 2, second)]
+        assert (found["looked_at"], found["more"]) == (2, False)
+        assert api.ask("GET", "/v1/queues/emails/dead/failures?limit=0").problem == (400, "invalid_argument")
+        assert api.post("/v1/queues/emails/dead/redrive", {"fingerprint": "no such"}) == {"count": 0}
+        assert api.post("/v1/queues/emails/dead/redrive", {"fingerprint": "no such address", "limit": 1}) == {"count": 1}
+        assert [message["id"] for message in api.get("/v1/queues/emails/messages")["messages"]] == [first]
+
+    def test_the_newest_come_first_where_that_is_asked(self, api: Api) -> None:
+        killed = [api.kill("emails") for _ in range(3)]
+        page = api.get("/v1/queues/emails/dead?newest=true&limit=2")
+        rest = api.get(f"/v1/queues/emails/messages?state=dead&newest=true&after={page['next']}")
+        assert [message["id"] for message in page["messages"] + rest["messages"]] == [*reversed(killed)]
+        assert api.ask("GET", "/v1/queues/emails/messages?newest=true").problem == (400, "invalid_argument")
 
     def test_only_an_operator_may_send_them_back(self, api: Api) -> None:
         assert api.as_(RECEIVER).ask("POST", "/v1/queues/emails/dead/redrive").problem == (403, "forbidden")

@@ -38,7 +38,7 @@ class TestSources:
         config = loaded(folder)
         assert (config.url, config.host, config.port, config.workers) == ("sqlite:///rowq.db", "127.0.0.1", 8080, 1)
         assert (config.max_body_bytes, config.max_header_bytes, config.max_connections) == (16 << 20, 32 << 10, 10_000)
-        assert config.is_local and config.keys == ()
+        assert config.exposed is None and config.keys == ()
 
     def test_a_flag_beats_a_variable_beats_the_file(self, folder: Path) -> None:
         written(folder, '[server]\nhost = "localhost"\nport = 1\nbacklog = 7\n')
@@ -80,6 +80,9 @@ class TestSources:
             "redis": "redis://localhost/1",
             "host": "localhost",
             "port": 1,
+            "admin": True,
+            "admin_host": "localhost",
+            "admin_port": 2,
             "workers": 1,
             "http2": True,
             "tls_cert": str(certificate),
@@ -249,15 +252,23 @@ class TestMistakes:
 class TestExposure:
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "queue.example.com", "*"])  # noqa: S104
     def test_others_reach_a_server_with_keys_only(self, folder: Path, host: str) -> None:
-        assert not loaded(folder, host=host).is_local
-        check_exposed(host, True, has_keys=True)
+        assert loaded(folder, host=host).exposed == host
+        check_exposed(host, has_keys=True)
         with pytest.raises(InvalidArgument, match="only listens on this machine"):
-            check_exposed(host, True, has_keys=False)
+            check_exposed(host, has_keys=False)
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "localhost", "::1"])
     def test_this_machine_reaches_it_without(self, folder: Path, host: str) -> None:
-        assert loaded(folder, host=host).is_local
-        check_exposed(host, False, has_keys=False)
+        assert loaded(folder, host=host).exposed is None
+
+    @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.2"])  # noqa: S104
+    def test_pages_for_others_need_a_key_too(self, folder: Path, host: str) -> None:
+        assert loaded(folder, admin_host=host).exposed == host
+        assert loaded(folder, admin_host=host, admin=False).exposed is None
+
+    @pytest.mark.parametrize(("port", "chosen", "pages"), [(8080, None, 8081), (9000, None, 9001), (0, None, 0), (9000, 7000, 7000)])
+    def test_pages_stand_behind_the_port_of_the_api(self, folder: Path, port: int, chosen: int | None, pages: int) -> None:
+        assert loaded(folder, port=port, admin_port=chosen).page_port == pages
 
     def test_no_host_at_all_would_be_every_host(self, folder: Path) -> None:
         with pytest.raises(InvalidArgument, match="--host"):

@@ -79,3 +79,18 @@ def test_a_share_that_makes_no_sense_is_refused(server: Server, share: Any) -> N
 def test_dead_letters_are_not_shared(server: Server) -> None:
     assert tell(server, "POST", "/v1/queues/orders.dlq/deliveries", {"share": [0, 1]}).problem == (400, "invalid_argument")
     assert tell(server, "POST", "/v1/queues/orders.dlq/consumers", {}).problem == (400, "name_reserved")
+
+
+def test_all_consumers_are_those_of_the_queues_that_the_key_is_for(server: Server) -> None:
+    for queue in ("emails", "parcels"):
+        tell(server, "POST", f"/v1/queues/{queue}/messages", {"payload": 1})
+        tell(server, "POST", f"/v1/queues/{queue}/deliveries", {"consumer": "worker", "lease_ms": 3_600_000})
+    assert tell(server, "GET", "/v1/consumers", secret="rowq_sender").problem == (403, "forbidden")
+    assert tell(server, "GET", "/v1/consumers?dead_after_ms=0").problem == (400, "invalid_argument")
+
+    def seen(secret: str) -> list[str]:
+        found = tell(server, "GET", "/v1/consumers", secret=secret).json["consumers"]
+        return [each["queue"] for each in found if each["id"] == "worker"]
+
+    assert seen("rowq_other") == ["emails"]
+    assert seen("rowq_receiver") == ["emails", "parcels"]

@@ -32,6 +32,7 @@ def record(message: str, *arguments: object, **more: Any) -> logging.LogRecord:
         ("X-API-Key: hunter2", "X-API-Key: ***"),
         ("(b'x-api-key', b'hunter2'), (b'accept', b'*/*')", "(b'x-api-key', b'***'), (b'accept', b'*/*')"),
         ("{'authorization': 'Bearer hunter2'}", "{'authorization': 'Bearer ***'}"),
+        ("(b'cookie', b'a=b; ForqSession=hunt-er_2; c=d')", "(b'cookie', b'a=b; ForqSession=***; c=d')"),
         ("GET /v1/keys/watch?prefix=a&token=17.abc.worker HTTP/1.1", "GET /v1/keys/watch?prefix=a&token=*** HTTP/1.1"),
         ("postgresql://ada:p@ss@db.example.com/jobs", "postgresql://ada:***@db.example.com/jobs"),
         ("redis://:hunter2@cache", "redis://:***@cache"),

@@ -18,8 +18,9 @@ from tests.server.support import ADMIN, filled, key, serving
 from tests.support.server import Server
 
 LONGEST_WAIT_MS = 20
-BEYOND_A_SCHEMA = {"browse", "browse_dead", "create_api_key", "beat"}
-"""A cursor must be one that was given out, the name of a key be new, a consumer be alive: these refuse what a schema cannot tell."""
+BEYOND_A_SCHEMA = {"browse", "browse_dead", "create_api_key", "beat", "remove"}
+"""A cursor must be one that was given out, the name of a key be new, a consumer be alive, and what is removed be named somehow: these
+refuse what a schema cannot tell."""
 
 config = Config.from_dict({"checks": {"ignored_auth": {"enabled": False}}, "generation": {"with-security-parameters": False}})
 schema = from_dict(describe(ROUTES, with_keys=True), config=config).exclude(operation_id=["stream_deliveries", "stream_keys"])

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 import rowq
+from tests.admin.visiting import Visitor
 from tests.server.serving import Served, answer_of
 from tests.support.patience import eventually
 
@@ -98,7 +99,7 @@ def test_people_are_shown_their_first_steps(tmp_path: Path) -> None:
     served = Served(tmp_path)
     try:
         assert served.process.stdout is not None
-        lines = [served.process.stdout.readline().decode() for _ in range(8)]
+        lines = [served.process.stdout.readline().decode() for _ in range(9)]
         url = lines[0].split()[-1]
         assert lines[0] == f"rowq {rowq.__version__} serves sqlite:///rowq.db at {url}\n"
         shown = "".join(lines)
@@ -315,9 +316,51 @@ class TestMistakes:
         assert (tmp_path / "of-flag.db").exists() and not (tmp_path / "nobody.db").exists()
 
 
+def visitor_of(served: Served) -> Visitor:
+    assert served.admin is not None
+    return Visitor(served.admin)
+
+
+class TestPages:
+    def test_they_have_a_port_of_their_own(self, serve: Serve) -> None:
+        served = serve()
+        pages = visitor_of(served)
+        assert pages.get("/").status == 200 and pages.get("/v1/queues").status == 404
+        assert served.ask("GET", "/login").status == 404
+
+    def test_they_know_where_the_api_is(self, serve: Serve) -> None:
+        served = serve()
+        shown = visitor_of(served).get("/queue/emails/").words
+        assert f"curl -X POST {served.url}/v1/queues/emails/messages" in shown
+
+    def test_they_can_be_left_out(self, serve: Serve) -> None:
+        assert serve("--no-admin").admin is None
+
+    def test_a_session_survives_a_restart(self, serve: Serve) -> None:
+        first = serve(ROWQ_API_KEY="s3cret")
+        visitor = visitor_of(first)
+        visitor.log_in("s3cret")
+        first.signal()
+        assert first.ended() == 0
+        again = visitor_of(serve(ROWQ_API_KEY="s3cret"))
+        again.cookies = visitor.cookies
+        assert again.get("/").status == 200
+        assert again.post("/queue/emails/pause", token=visitor.csrf).status == 303
+
+    def test_others_are_not_shown_them_without_a_key(self, tmp_path: Path) -> None:
+        assert "only listens on this machine" in refused(tmp_path, "--admin-host", "0.0.0.0")  # noqa: S104
+
+    def test_a_port_that_is_taken_is_told(self, serve: Serve, tmp_path: Path) -> None:
+        port = str(serve().admin).rpartition(":")[2]
+        assert "--admin-port" in refused(tmp_path, "--admin-port", port)
+
+
 def test_defaults_hold_for_queues_that_say_nothing(serve: Serve) -> None:
     served = serve(ROWQ_DEFAULTS='{"max_attempts": 2}')
     assert served.ask("GET", "/v1/queues/jobs/policy").json["max_attempts"] == 2
+    served.ask("PUT", "/v1/queues/jobs", {"lease_ms": 1000})
+    origins = served.ask("GET", "/v1/queues/jobs").json["origins"]
+    assert (origins["lease_ms"], origins["max_attempts"], origins["ttl_ms"]) == ("queue", "server", "default")
 
 
 def test_requests_are_logged_without_secrets(serve: Serve) -> None:

@@ -14,9 +14,10 @@ import pytest
 import rowq
 from rowq import ManualClock
 from rowq.meter import MAX_QUEUES, OTHER, Meter, Tally
+from rowq.model.lifecycle import REASONS
 from rowq.model.message import Outcome
 from rowq.server.board import PAGE_BYTES, Board, Page
-from rowq.server.metrics import COUNTERS, FRESH, REASONS, Metrics
+from rowq.server.metrics import COUNTERS, FRESH, Metrics
 from rowq.server.shared_meter import SharedMeter
 from rowq.server.shared_streams import MOST_AT_ONCE, SharedStreams
 from rowq.server.streams import InFlight

@@ -105,6 +105,23 @@ def test_every_query_is_understood(dialect: Mariadb) -> None:
                 raise AssertionError(f"{name}: {error}") from error
 
 
+@pytest.mark.parametrize("query", ["list_newest_dead", "browse_dead_newest"])
+def test_the_newest_dead_letters_are_the_end_of_an_index(broker: Broker, dialect: Mariadb, query: str) -> None:
+    broker.reject_many(broker.receive("q", max=MESSAGES))
+    values = dict.fromkeys(("message_key", "group_key", "text", "sent_after", "sent_before"))
+    with dialect.asking() as session:
+        counts = reads_of(session, query, queue="q", characters=400, a=1 << 62, b=1 << 62, limit=10, **values)
+    assert sum(counts.values()) < 40, counts
+
+
+def test_what_happened_lately_is_counted_from_its_first_line_on(dialect: Mariadb) -> None:
+    """A table of its own for the counts is read too: never more than a few times what there is to count."""
+    with dialect.asking() as session:
+        [(end, _)] = session.rows("find_newest")
+        counts = reads_of(session, "tally_audit", after=end - 10, upto=end, slot_ms=10_000)
+    assert end > 100 and sum(counts.values()) < 50, counts
+
+
 def test_every_write_names_the_parameters_of_its_query(dialect: Mariadb) -> None:
     for name, columns in _WRITES.items():
         assert sorted(columns or ["seqs"]) == dialect._queries.parameters(name), name

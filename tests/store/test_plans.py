@@ -18,7 +18,12 @@ MAY_SCAN = {
     "is_installed": "sqlite_master",
     "read_all_settings": "as many rows as there are queues",
     "read_api_keys": "as many rows as there are keys",
+    "list_ended_sessions": "as many rows as there are sessions, once a minute and at each login",
+    "list_surplus_sessions": "as many rows as there are sessions, at each login",
     "list_streams": "as many rows as there are streams",
+    "read_all_consumers": "as many rows as there are consumers, when somebody looks",
+    "count_in_flight": "counts up to the limit and no further",
+    "tally_audit": "the lines of a range, gathered by what they tell",
     "list_silent_consumers": "as many rows as there are consumers, once a minute",
     "find_queues_with_work": "as many rows as there are queues, each looked up in an index",
     "find_newest": "from the end of the primary key, one row",
@@ -47,7 +52,10 @@ INDEXES = {
     "take_due": "SEARCH s USING INDEX rowq_scheduled_due (queue=? AND due<?)",
     "take_lease_expired": "SEARCH rowq_leased USING COVERING INDEX rowq_leased_until (queue=? AND lease_until>? AND lease_until<?)",
     "take_dead": "SEARCH d USING INDEX rowq_dead_due (queue=? AND due>? AND due<?)",
+    "list_newest_dead": "SEARCH rowq_dead USING INDEX rowq_dead_age (queue=?)",
     "lock_leased": "SEARCH rowq_leased USING INTEGER PRIMARY KEY (rowid=?)",
+    "tally_audit": "SEARCH rowq_audit USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    "find_session": "SEARCH rowq_sessions USING PRIMARY KEY (digest=?)",
     "hold_ready": "SEARCH r USING PRIMARY KEY (queue=? AND ranking=? AND position=? AND seq=?)",
 }
 """The very index, to its full depth: a shorter prefix would still be no scan, and still be slow."""

@@ -31,6 +31,14 @@ INDEXES: dict[str, tuple[str, dict[str, Any]]] = {
     "take_due": ("rowq_scheduled_due", {"floor": 1, "now": 2, "limit": 10}),
     "take_lease_expired": ("rowq_leased_until", {"floor": 1, "now": 2, "limit": 10}),
     "take_dead": ("rowq_dead_due", {"now": 2, "limit": 10}),
+    "list_newest_dead": ("rowq_dead_age", {"characters": 400, "limit": 10}),
+    "browse_ready": ("rowq_ready_pkey", {"a": 1, "b": 1, "limit": 10}),
+    "browse_scheduled": ("rowq_scheduled_due", {"a": 1, "b": 1, "limit": 10}),
+    "browse_leased": ("rowq_leased_until", {"a": 1, "b": 1, "limit": 10}),
+    "browse_blocked": ("rowq_blocked_pkey", {"a": "g", "b": 1, "limit": 10}),
+    "browse_dead_newest": ("rowq_dead_age", {"a": 1, "b": 1, "limit": 10}),
+    "browse_finished": ("rowq_history_age", {"a": 1, "b": 1, "limit": 10}),
+    "browse_finished_newest": ("rowq_history_age", {"a": 1, "b": 1, "limit": 10}),
     "lock_leased": ("rowq_leased_pkey", {"seqs": [1, 2]}),
     "ack_all": ("rowq_leased_pkey", {"seqs": [1, 2], "tokens": [1, 2], "queues": ["q"], "audited": ["q"], "harmless": 96}),
     "hold_leased": ("rowq_leased_pkey", {"seqs": [1, 2]}),
@@ -80,7 +88,7 @@ def test_a_share_is_found_at_the_head_of_the_index_and_taken_by_its_places(diale
 def test_the_index_is_used(dialect: Postgresql, query: str) -> None:
     index, values = INDEXES[query]
     plan = explained(dialect, query, **values)
-    assert re.search(rf"Index (Only )?Scan using {index}", plan), plan
+    assert re.search(rf"Index (Only )?Scan (Backward )?using {index}", plan), plan
     assert "Seq Scan on rowq" not in plan, plan
     assert not re.search(r"(?<!Incremental )Sort  ", plan), plan  # those of one moment may be put in order
 
@@ -100,3 +108,14 @@ def test_a_claim_begins_at_its_place_and_reads_no_more_than_it_wants(dialect: Po
     scan = next(line for line in plan.splitlines() if "rowq_ready_pkey" in line)
     assert re.search(r"rows=10(\.00)? ", scan), plan
     assert "Rows Removed" not in plan, plan
+
+
+@pytest.mark.parametrize(("query", "values"), [("read_audit", {"seq": 7}), ("read_actions", {"limit": 1000})])
+def test_few_lines_of_a_long_audit_are_found_by_its_index(dialect: Postgresql, query: str, values: dict[str, Any]) -> None:
+    plan = explained(dialect, query, **values)
+    assert "Index Scan using rowq_audit_seq" in plan and "rowq_audit_pkey" not in plan, plan
+
+
+def test_what_happened_lately_is_counted_from_its_first_line_on(dialect: Postgresql) -> None:
+    plan = explained(dialect, "tally_audit", after=150, upto=200, slot_ms=10_000)
+    assert "Index Scan using rowq_audit_pkey" in plan and "Seq Scan" not in plan, plan

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 from uvicorn.config import Config
@@ -43,15 +45,17 @@ class Server:
         self._tls = tls
         self.engine = open_engine(url, **options)
         self.service = Service(self.engine, gate or Gate(), limits or Limits(), doors=doors)
-        self._config = Config(App(self.service), log_config=None, access_log=False, ws="none", lifespan="off")
-        self._config.load()
+        self._config = _config(App(self.service))
         self._state = ServerState()
-        self._listening: asyncio.Server = loop.run(self._listen(0))
-        self.port: int = self._listening.sockets[0].getsockname()[1]
+        self._listening: asyncio.Server = loop.run(self._listen(self._config, 0))
+        self._beside: list[asyncio.Server] = []
+        self._lives: list[asyncio.Task[None]] = []
+        self._is_over = asyncio.Event()
+        self.port: int = _port(self._listening)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}" if self._tls is None else f"https://localhost:{self.port}"
+        return self._url(self.port)
 
     @property
     def connections(self) -> int:
@@ -66,33 +70,53 @@ class Server:
         answer: T = self._loop.run(called())
         return answer
 
+    def serve_beside(self, app: Any, life: AbstractAsyncContextManager[object] | None = None, port: int = 0) -> str:
+        """Serves one more application until it is stopped, on a port of its own, any unless one is given; says where.
+
+        `life`: what goes on beside its requests.
+        """
+        if life is not None:
+            self._loop.run(self._begin(life))
+        listening: asyncio.Server = self._loop.run(self._listen(_config(app), port))
+        self._beside.append(listening)
+        return self._url(_port(listening))
+
     def hang_up(self) -> None:
         """Closes every connection, as a server does with those that have been idle for too long."""
         self._loop.run(self._hang_up())
 
     def stop_listening(self) -> None:
-        self._loop.run(self._stop_listening())
+        self._loop.run(_stop_listening(self._listening))
 
     def listen_again(self) -> None:
-        self._listening = self._loop.run(self._listen(self.port))
+        self._listening = self._loop.run(self._listen(self._config, self.port))
 
     def stop(self) -> None:
         self._loop.run(self._end())
         self.engine.close()
 
-    def _protocol(self) -> Any:
-        return _PROTOCOL(config=self._config, server_state=self._state, app_state={})
+    def _url(self, port: int) -> str:
+        return f"http://127.0.0.1:{port}" if self._tls is None else f"https://localhost:{port}"
 
-    async def _listen(self, port: int) -> asyncio.Server:
-        return await asyncio.get_running_loop().create_server(self._protocol, "127.0.0.1", port, ssl=self._tls)
+    async def _listen(self, config: Config, port: int) -> asyncio.Server:
+        protocol = partial(_PROTOCOL, config=config, server_state=self._state, app_state={})
+        return await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", port, ssl=self._tls)
 
-    async def _stop_listening(self) -> None:
-        """First no more, then those that were just accepted: asyncio loses a connection that it accepts while it closes."""
-        for sock in self._listening.sockets:
-            asyncio.get_running_loop().remove_reader(sock.fileno())
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
-        self._listening.close()
+    async def _begin(self, life: AbstractAsyncContextManager[object]) -> None:
+        """It is left in the task that entered it, as groups of tasks want it."""
+        has_begun = asyncio.Event()
+
+        async def live() -> None:
+            async with life:
+                has_begun.set()
+                await self._is_over.wait()
+
+        task, begun = asyncio.create_task(live()), asyncio.create_task(has_begun.wait())
+        await asyncio.wait((task, begun), return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+        if task.done():
+            await task
+        self._lives.append(task)
 
     async def _hang_up(self) -> None:
         for connection in list(self._state.connections):
@@ -100,10 +124,34 @@ class Server:
             transport.close()
 
     async def _end(self) -> None:
-        await self._stop_listening()
+        await _stop_listening(self._listening, *self._beside)
         self.service.stop()
+        self._is_over.set()
+        await asyncio.gather(*self._lives)
         await self._hang_up()
         while self._state.tasks:
             await asyncio.wait(list(self._state.tasks))
         for _ in range(_TURNS):
             await asyncio.sleep(0)
+
+
+def _config(app: Any) -> Config:
+    config = Config(app, log_config=None, access_log=False, ws="none", lifespan="off")
+    config.load()
+    return config
+
+
+def _port(listening: asyncio.Server) -> int:
+    port: int = listening.sockets[0].getsockname()[1]
+    return port
+
+
+async def _stop_listening(*all_listening: asyncio.Server) -> None:
+    """First no more, then those that were just accepted: asyncio loses a connection that it accepts while it closes."""
+    for listening in all_listening:
+        for sock in listening.sockets:
+            asyncio.get_running_loop().remove_reader(sock.fileno())
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+    for listening in all_listening:
+        listening.close()

@@ -29,20 +29,39 @@ without_services() {
     return $installed
 }
 
-# program, package, service
-while read -r program package service; do
-    command -v "$program" >/dev/null && continue
-    echo "Installing $package"
-    {
-        without_services install_package "$package" || { as_root apt-get update -qq && without_services install_package "$package"; }
-        [ "$service" = - ] || ! command -v "$program" || ! command -v systemctl || as_root systemctl disable "$service"
-    } >/dev/null 2>&1 </dev/null
-    command -v "$program" >/dev/null || echo "*** $program is not there and could not be installed: what needs it is skipped" >&2
-done <<TOOLS
+# program (or file), package, service
+tools() {
+    cat <<TOOLS
 curl          curl            -
 wrk           wrk             -
 node          nodejs          -
+chromium      chromium        -
 mariadbd      mariadb-server  mariadb
 redis-server  redis-server    redis-server
 pgbouncer     pgbouncer       pgbouncer
 TOOLS
+}
+
+# What pictures of pages are drawn with: `tools.sh fonts`.
+fonts() {
+    cat <<FONTS
+chromium                                             chromium                -
+/usr/share/fonts/opentype/inter                      fonts-inter             -
+/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf  fonts-dejavu-core       -
+/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf    fonts-noto-color-emoji  -
+FONTS
+}
+
+is_there() {
+    command -v "$1" >/dev/null || [ -e "$1" ]
+}
+
+"${1:-tools}" | while read -r wanted package service; do
+    is_there "$wanted" && continue
+    echo "Installing $package"
+    {
+        without_services install_package "$package" || { as_root apt-get update -qq && without_services install_package "$package"; }
+        [ "$service" = - ] || ! is_there "$wanted" || ! command -v systemctl || as_root systemctl disable "$service"
+    } >/dev/null 2>&1 </dev/null
+    is_there "$wanted" || echo "*** $wanted is not there and could not be installed: what needs it is skipped" >&2
+done

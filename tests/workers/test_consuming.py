@@ -177,7 +177,8 @@ def test_a_consumer_may_be_stopped_by_its_own_function_and_started_again(broker:
 def test_a_consumer_that_ended_by_itself_can_be_started_again(file_broker: Broker) -> None:
     send(file_broker, 5)
     notes = Notes(lambda delivery: consumer.stop() if delivery.payload == 1 else None)
-    consumer = consume(file_broker, notes).start()
+    consumer = consume(file_broker, notes)
+    consumer.start()
     eventually(lambda: depths(file_broker) == {"finished": 2, "ready": 3})
     consumer.start()
     notes.await_taken(5)
@@ -320,7 +321,7 @@ def test_a_consumer_waits_for_a_database_that_is_busy(tmp_path: Path) -> None:
 def test_a_consumer_that_cannot_settle_at_its_end_says_so(server: Server, remote: Broker) -> None:
     (id,) = send(remote, 1)
     gate = Gate()
-    consumer = consume(remote, gate, lease=1).start()
+    consumer = consume(remote, gate, lease=3).start()
     gate.await_arrivals()
     server.stop_listening()
     server.hang_up()

@@ -18,7 +18,7 @@ CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
     "Messages": (messages.send, messages.receive, messages.browse, messages.get, messages.audit, messages.delete),
     "Deliveries, by receipt": (receipts.ack, receipts.nack, receipts.reject, receipts.reschedule, receipts.extend),
     "Queues": (queues.stats, queues.consumers, queues.configure, queues.pause, queues.resume, queues.purge),
-    "Dead letters": (dead_letters.dead, dead_letters.redrive),
+    "Dead letters": (dead_letters.dead, dead_letters.failures, dead_letters.redrive),
     "In and out": (transfer.load, transfer.dump, copying.copy),
     "Database": (database.doctor, database.migrate, database.sweep, database.sweeps),
     "Server": (serve.serve,),

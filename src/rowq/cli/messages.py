@@ -16,10 +16,11 @@ from rowq.cli.failure import NOTHING, Failure
 from rowq.cli.listing import show_details, show_messages
 from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
-from rowq.cli.parameter import After, Group, Id, Key, Limit, Queue, Yes, duration_option
+from rowq.cli.parameter import After, Group, Id, Key, Limit, Newest, Queue, Yes, duration_option
 from rowq.cli.receipts import check_outcomes
 from rowq.cli.text import ago, counted, moment, span, whole
 from rowq.model.queue import DeliveryMode
+from rowq.spelling import read_backoff
 
 
 def send(
@@ -64,7 +65,7 @@ def send(
             ttl=ttl,
             deadline=deadline,
             max_attempts=max_attempts,
-            backoff=None if backoff is None else value.backoff(backoff),
+            backoff=None if backoff is None else read_backoff(backoff),
             headers=value.headers(header),
             keys_if_undelivered=[path.split("/") for path in undelivered or []],
             id=id,
@@ -111,11 +112,21 @@ def browse(
     until: Until = None,
     after: After = None,
     limit: Limit = 100,
+    newest: Newest = False,
 ) -> None:
     """Look at the messages of a queue without taking them."""
     with session.connect() as broker:
         messages = broker.browse(
-            queue, state=state, key=key, group=group, text=text, sent_after=since, sent_before=until, after=after, limit=limit
+            queue,
+            state=state,
+            key=key,
+            group=group,
+            text=text,
+            sent_after=since,
+            sent_before=until,
+            after=after,
+            limit=limit,
+            newest=newest,
         )
     show_messages(session.output, messages, state, limit)
 

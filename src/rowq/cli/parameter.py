@@ -19,6 +19,7 @@ Key = Annotated[str | None, typer.Option("--key", help="Only messages with this 
 Group = Annotated[str | None, typer.Option("--group", help="Only messages of this group.")]
 After = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Go on behind this message: its cursor, as --json shows it.")]
 Limit = Annotated[int, typer.Option("--limit", help="At most so many, 1 to 1000.")]
+Newest = Annotated[bool, typer.Option("--newest", help="The last that died or finished first; only of dead and finished messages.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with the message.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

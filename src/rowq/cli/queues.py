@@ -12,9 +12,11 @@ from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
 from rowq.cli.output import Column
 from rowq.cli.parameter import OptionalQueue, Queue, Yes, duration_option
+from rowq.cli.progress import bar
 from rowq.cli.settings import read_pairs, show_settings
 from rowq.cli.text import ago, counted
 from rowq.model.member import DEAD_AFTER
+from rowq.model.queue import split_name
 
 _STATES = tuple(str(state) for state in rowq.State)
 _WAITING = (rowq.State.READY, rowq.State.SCHEDULED, rowq.State.BLOCKED)
@@ -35,21 +37,26 @@ def stats(session: Session, queue: OptionalQueue = None) -> None:
 
 def consumers(
     session: Session,
-    queue: Queue,
+    queue: OptionalQueue = None,
     dead_after: Annotated[float | None, duration_option("--dead-after", "The silence after which they are dead; 5s by default.")] = None,
 ) -> None:
-    """List the consumers of a queue that are alive, the oldest first.
+    """List the consumers of a queue that are alive, the oldest first; or who takes messages of any queue.
 
-    Only those that register do: the consumers of the library. Whoever just receives is seen beside the messages that it has.
+    Of a queue, those that register: the consumers of the library. Of all queues, the dead too, and whoever has messages now.
     """
+    silence = DEAD_AFTER if dead_after is None else dead_after
     with session.connect() as broker:
-        members = broker.consumers(queue, dead_after=DEAD_AFTER if dead_after is None else dead_after)
+        found = broker.all_consumers(dead_after=silence) if queue is None else broker.consumers(queue, dead_after=silence)
     if session.output.json:
-        session.output.document([fields(member) for member in members])
+        session.output.document([fields(each) for each in found])
         return
     now = rowq.SystemClock().now()
-    columns = (Column("index", right=True), Column("consumer", style="cyan"), Column("born"), Column("heard of"))
-    session.output.table(columns, ([str(each.index), each.id, ago(each.born_at, now), ago(each.beat_at, now)] for each in members))
+    columns = [Column("consumer", style="cyan"), Column("born"), Column("heard of")]
+    if queue is None:
+        columns = [Column("queue", style="cyan"), *columns, Column("in flight", right=True), Column("")]
+    else:
+        columns = [Column("index", right=True), *columns]
+    session.output.table(columns, (_consumer_row(each, now) for each in found))
 
 
 def configure(
@@ -64,9 +71,10 @@ def configure(
     """
     changes = read_pairs(pairs or [])
     with session.connect(create=bool(changes)) as broker:
-        settings = broker.configure(queue, **changes) if changes else broker.settings(queue)
-        policy = broker.policy(queue)
-    show_settings(session.output, queue, settings, policy)
+        if changes:
+            broker.configure(queue, **changes)
+        policy, origins = broker.policy(queue), broker.origins(queue)
+    show_settings(session.output, queue, policy, origins)
 
 
 def pause(session: Session, queue: Queue) -> None:
@@ -92,13 +100,22 @@ def purge(
     yes: Yes = False,
 ) -> None:
     """Delete the messages of a queue, after asking."""
-    states = state or list(_WAITING)
+    states = state or ([rowq.State.DEAD] if split_name(queue)[1] else list(_WAITING))
     with session.connect() as broker:
         counts = broker.stats(queue)
         named = " and ".join(f"{getattr(counts, each):,} {each}" for each in states)
         confirm(f"Delete {named} from {queue}?", yes=yes)
-        purged = broker.purge(queue, states=states)
+        with bar(f"purge {queue}", sum(getattr(counts, each) for each in states)) as advance:
+            purged = broker.purge(queue, states=states, progress=advance)
     session.output.answer(f"{counted(purged, 'message')} deleted", queue=queue, purged=purged)
+
+
+def _consumer_row(found: rowq.Member | rowq.ConsumerLook, now: int) -> list[str]:
+    times = [ago(found.born_at, now), ago(found.beat_at, now)]
+    if isinstance(found, rowq.Member):
+        return [str(found.index), found.id, *times]
+    known = {True: "", False: "dead", None: "not registered"}[found.alive]
+    return [found.queue, found.id or "(no name)", *times, f"{found.in_flight:,}", known]
 
 
 def _row(count: rowq.Stats, now: int) -> list[str]:

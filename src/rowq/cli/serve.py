@@ -34,6 +34,11 @@ Redis = Annotated[str | None, _option("--redis", "redis://…: tell other server
 Config = Annotated[Path | None, _option("--config", "Default: ROWQ_CONFIG, else rowq.toml if it is there.", _LISTENING, "FILE")]
 Host = Annotated[str | None, _option("--host", "The address to listen on, 127.0.0.1 by default. Others need a key.", _LISTENING)]
 Port = Annotated[int | None, _option("--port", "The port, 8080 by default; 0 takes a free one.", _LISTENING)]
+Admin = Annotated[bool | None, _option("--admin/--no-admin", "Pages for administrators; on by default.", _LISTENING)]
+AdminHost = Annotated[
+    str | None, _option("--admin-host", "The address of these pages, 127.0.0.1 by default. Others need a key.", _LISTENING)
+]
+AdminPort = Annotated[int | None, _option("--admin-port", "Their port: 8081, or the one behind --port; 0 takes a free one.", _LISTENING)]
 Doors = Annotated[str | None, _option("--doors", "Which other queues' formats it speaks: forq,keyval,queueti, or none.", _LISTENING)]
 TlsCert = Annotated[str | None, _option("--tls-cert", "A certificate with its chain (PEM): then it is https.", _LISTENING, "FILE")]
 TlsKey = Annotated[str | None, _option("--tls-key", "Its key, if that is in a file of its own.", _LISTENING, "FILE")]
@@ -64,6 +69,9 @@ def serve(
     redis: Redis = None,
     host: Host = None,
     port: Port = None,
+    admin: Admin = None,
+    admin_host: AdminHost = None,
+    admin_port: AdminPort = None,
     doors: Doors = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
@@ -114,7 +122,7 @@ _STEPS = (
 def _show(session: Session, address: Address) -> None:
     url, output = address.url, session.output
     if output.json:
-        output.document({"url": url, "database": address.database, "needs_key": address.needs_key})
+        output.document({"url": url, "admin": address.admin, "database": address.database, "needs_key": address.needs_key})
         return
     curl = 'curl -H "X-API-Key: $ROWQ_API_KEY"' if address.needs_key else "curl"
     workers = "" if address.workers == 1 else f", with {address.workers} workers"
@@ -123,6 +131,8 @@ def _show(session: Session, address: Address) -> None:
     for what, path, body in _STEPS:
         output.line(f"  {what:8} {curl} {url}{path} -d '{body}'")
     output.line(f"  more     {url}/docs")
+    if address.admin is not None:
+        output.line(f"  look     {address.admin}")
     output.line("")
     output.line(
         "A key is needed: `rowq keys create` makes one." if address.needs_key else "No key is needed, since only this machine can reach it."

@@ -36,14 +36,6 @@ def span(milliseconds: int) -> str:
     return "0s"
 
 
-def exact_span(milliseconds: int) -> str:
-    """Exactly how long, as the command line also reads it: 90s, 1500ms."""
-    for unit, size in _UNITS_MS:
-        if milliseconds and milliseconds % size == 0:
-            return f"{milliseconds // size}{unit}"
-    return "0s"
-
-
 def ago(at: int | None, now: int) -> str:
     """How long ago, or in how long: 5m ago, now, in 5m."""
     if at is None:

@@ -1,10 +1,9 @@
-"""What is written on the command line, turned into values: durations, backoffs, headers, payloads."""
+"""What is written on the command line, turned into values: durations, headers, payloads."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, cast
@@ -13,43 +12,17 @@ import msgspec
 import typer
 
 import rowq
-from rowq.model.duration import read_seconds
-from rowq.model.retry import Backoff, Delays
+from rowq.spelling import read_duration
 
 _MOST_BYTES = 256 << 20
-_POLICIES: dict[str, Callable[..., Backoff]] = {"linear": rowq.linear, "exponential": rowq.exponential}
-_backoffs: msgspec.json.Decoder[Backoff] = msgspec.json.Decoder(Backoff)
 
 
 def duration(text: str) -> float:
-    """Seconds, from `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`."""
-    seconds = read_seconds(text)
-    if seconds is None:
-        raise typer.BadParameter(f"{text!r} is no duration: write 30, 1.5, 500ms, 10s, 5m, 2h or 7d")
-    return seconds
-
-
-def backoff(text: str) -> Backoff:
-    """`1s,5s,30s`, `linear:5s`, `exponential:1s,factor=3,cap=1h,jitter=0.2`, or the JSON that `configure --json` shows."""
-    text = text.strip()
+    """Seconds, from `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`, as an option that says its name where it is wrong."""
     try:
-        if text.startswith("{"):
-            return _backoffs.decode(text)
-        kind, colon, rest = text.partition(":")
-        if not colon:
-            return Delays(tuple(round(duration(part) * 1000) for part in text.split(",")))
-        first, *pairs = rest.split(",")
-        options = dict(_policy_option(pair) for pair in pairs)
-        return _POLICIES[kind](duration(first), **options)
-    except (KeyError, TypeError, ValueError, msgspec.MsgspecError):
-        raise typer.BadParameter(
-            f"{text!r} is no backoff: write 1s,5s,30s or linear:5s or exponential:1s,factor=2,cap=1h,jitter=0.1"
-        ) from None
-
-
-def _policy_option(pair: str) -> tuple[str, float]:
-    name, _, given = pair.partition("=")
-    return name, float(given) if name in ("factor", "jitter") else duration(given)
+        return read_duration(text)
+    except rowq.InvalidArgument as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def headers(pairs: list[str] | None) -> dict[str, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -12,11 +12,12 @@ import msgspec
 from rowq.client.bodies import to_entry, to_message
 from rowq.client.exchange import Exchange, Kind, look, reader, understood
 from rowq.client.http import Answer
-from rowq.insights import check_limit, check_moment, to_state
 from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
-from rowq.model.message import Event, KvEntry, KvKey, Message, Stats
-from rowq.model.queue import Policy, Settings, check_name, split_name
+from rowq.model.failure import Failures
+from rowq.model.message import BrowseOptions, Event, KvEntry, KvKey, Message, Stats
+from rowq.model.page import check_limit, to_page, to_state
+from rowq.model.queue import Origin, Policy, Settings, check_name, split_name
 from rowq.model.stream import Stream
 from rowq.model.text import check_text
 from rowq.store.dialect import Finding
@@ -31,6 +32,7 @@ _message = reader(MessageLook)
 _line = msgspec.json.Decoder(MessageLook).decode
 _messages = reader(Messages)
 _stats = reader(Stats)
+_failures = reader(Failures)
 _queues = reader(Queues)
 _queue = reader(QueueLook)
 _settings = reader(SettingsBody)
@@ -66,28 +68,15 @@ class RemoteInsights:
     def get(self, id: str) -> Exchange[Message]:
         return look(message_target(id), lambda answer: to_message(_message(answer)))
 
-    def browse(
-        self,
-        queue: str,
-        *,
-        state: str = "ready",
-        key: str | None,
-        group: str | None,
-        text: str | None,
-        sent_after: int | None,
-        sent_before: int | None,
-        after: str | None,
-        limit: int,
-    ) -> Exchange[list[Message]]:
+    def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> Exchange[list[Message]]:
+        page = to_page(queue, **options)
+        asked = msgspec.structs.asdict(page) | {"queue": None, "newest": "true" if page.newest else None}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return look(f"/v1/queues/{queue}/messages?{query}", _read_messages)
+
+    def failures(self, queue: str, *, limit: int = 100) -> Exchange[Failures]:
         split_name(queue)
-        query: dict[str, Any] = {"state": to_state(state).value, "limit": check_limit(limit)}
-        for what, value in {"key": key, "group": group, "text": text, "after": after}.items():
-            if value is not None:
-                query[what] = check_text(value, what)
-        for what, moment in {"sent_after": sent_after, "sent_before": sent_before}.items():
-            if moment is not None:
-                query[what] = check_moment(moment, what)
-        return look(f"/v1/queues/{queue}/messages?{urlencode(query)}", _read_messages)
+        return look(f"/v1/queues/{queue}/dead/failures?limit={check_limit(limit)}", _failures)
 
     def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
         query = [] if queue is None else [("queue", check_name(queue))]
@@ -111,6 +100,9 @@ class RemoteInsights:
 
     def policy(self, queue: str) -> Exchange[Policy]:
         return look(f"/v1/queues/{check_name(queue)}/policy", lambda answer: Policy(**to_settings(_settings(answer))))
+
+    def origins(self, queue: str) -> Exchange[dict[str, Origin]]:
+        return look(f"/v1/queues/{check_name(queue)}", _read_origins)
 
     def actions(self, queue: str | None, limit: int) -> Exchange[list[Event]]:
         query: dict[str, Any] = {"limit": check_limit(limit)}
@@ -157,6 +149,10 @@ def message_target(id: object) -> str:
 
 def _read_messages(answer: Answer) -> list[Message]:
     return [to_message(each) for each in _messages(answer).messages]
+
+
+def _read_origins(answer: Answer) -> dict[str, Origin]:
+    return {"backoff" if name == "backoff_ms" else name: origin for name, origin in _queue(answer).origins.items()}
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

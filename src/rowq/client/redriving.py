@@ -12,11 +12,12 @@ import msgspec
 from rowq.arguments import check_where, listed, redrive_limit, redrive_piece
 from rowq.client.bodies import to_message
 from rowq.client.exchange import Exchange, Kind, look, reader
-from rowq.model.message import Message, Where
+from rowq.model.failure import matches
+from rowq.model.message import Where
 from rowq.model.queue import split_name
+from rowq.pieces import Progress
 from rowq.steps import Sleep, Steps
 from rowq.store.finding import check_id
-from rowq.verbs import Progress
 from rowq.wire import Count, Messages
 
 Source = Callable[[], Steps[tuple[list[str], bool]]]
@@ -34,21 +35,21 @@ def redrive(
     chosen = None if ids is None else list(dict.fromkeys(check_id(id) for id in listed(ids, "ids")))
     check_where(where)
     filters = where or Where()
+    asked = {field: value for field, value in msgspec.structs.asdict(filters).items() if value is not None}
     if chosen is None and rate is None and progress is None:
-        asked = {field: value for field, value in msgspec.structs.asdict(filters).items() if value is not None}
         count: int = yield _redrive(name, asked if limit is None else {**asked, "limit": limit})
         return count
     source = _pages(name, filters, piece) if chosen is None else _parts(chosen, piece)
-    return (yield from _in_pieces(name, source, most, rate, progress))
+    return (yield from _in_pieces(name, asked, source, most, rate, progress))
 
 
-def _in_pieces(queue: str, source: Source, most: int, rate: float | None, progress: Progress | None) -> Steps[int]:
-    """By id, so that a message which dies again meanwhile is not taken twice."""
+def _in_pieces(queue: str, asked: dict[str, Any], source: Source, most: int, rate: float | None, progress: Progress | None) -> Steps[int]:
+    """By id, so that a message which dies again meanwhile is not taken twice; and only if it is still one that is meant."""
     started, count, is_last = time.monotonic(), 0, False
     while count < most and not is_last:
         ids, is_last = yield from source()
         if ids:
-            count += yield _redrive(queue, {"ids": ids[: most - count]})
+            count += yield _redrive(queue, {**asked, "ids": ids[: most - count]})
         if progress is not None:
             progress(count)
         if rate is not None and not is_last:
@@ -76,20 +77,10 @@ def _pages(queue: str, where: Where, piece: int) -> Source:
         query = {"limit": piece} if after is None else {"limit": piece, "after": after}
         page: Messages = yield look(f"/v1/queues/{queue}/dead?{urlencode(query)}", _page)
         after = page.next
-        return [each.id for each in map(to_message, page.messages) if _matches(each, where)], after is None
+        found = map(to_message, page.messages)
+        return [each.id for each in found if matches(where, each.reason, each.error, each.key, each.group, each.died_at)], after is None
 
     return next_page
-
-
-def _matches(message: Message, where: Where) -> bool:
-    return (
-        where.reason in (None, message.reason)
-        and (where.error is None or where.error in (message.error or ""))
-        and where.key in (None, message.key)
-        and where.group in (None, message.group)
-        and (where.died_before is None or (message.died_at or 0) < where.died_before)
-        and (where.died_after is None or (message.died_at or 0) > where.died_after)
-    )
 
 
 def _redrive(queue: str, asked: dict[str, Any]) -> Exchange[int]:

@@ -17,15 +17,16 @@ from rowq.client.http import Answer
 from rowq.client.insights import message_target
 from rowq.client.redriving import redrive
 from rowq.errors import InvalidReceipt, OutcomeUnknown
-from rowq.insights import to_state
 from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
-from rowq.model.member import Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
+from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions
+from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
 from rowq.model.stream import check_stream_name
+from rowq.pieces import Progress
 from rowq.steps import Sleep, Steps
 from rowq.verbs import MAX_WAIT_MS, check_quarantine
 from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, SettingsBody, of_backoff, to_settings
@@ -53,9 +54,14 @@ class _Consumers(msgspec.Struct):
     consumers: list[Member]
 
 
+class _AllConsumers(msgspec.Struct):
+    consumers: list[ConsumerLook]
+
+
 _created = reader(_CreatedKey)
 _membership = reader(Membership)
 _consumers = reader(_Consumers)
+_all_consumers = reader(_AllConsumers)
 
 
 class RemoteVerbs:
@@ -129,13 +135,21 @@ class RemoteVerbs:
             changes["backoff_ms"] = of_backoff(changes.pop("backoff"))
         return Exchange(b"PUT", f"/v1/queues/{name}", _encode(changes), lambda answer: Settings(**to_settings(_set(answer))))
 
-    def purge(self, queue: str, states: Sequence[str] | None) -> Exchange[int] | Steps[int]:
+    def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Exchange[int] | Steps[int]:
+        """A server purges in one go: who watches hears of it once."""
         split_name(queue)
         named = None if states is None else [to_state(state).value for state in listed(states, "states")]
         if named == []:
             return _nothing(0)
         target = f"/v1/queues/{queue}/messages" + ("" if named is None else "?" + urlencode([("state", state) for state in named]))
-        return Exchange(b"DELETE", target, b"", lambda answer: _counted(answer).count, is_slow=True)
+
+        def read(answer: Answer) -> int:
+            count = _counted(answer).count
+            if progress is not None:
+                progress(count)
+            return count
+
+        return Exchange(b"DELETE", target, b"", read, is_slow=True)
 
     def delete(self, id: str) -> Exchange[None]:
         return Exchange(b"DELETE", message_target(id), b"", nothing, missing=gone)
@@ -168,6 +182,9 @@ class RemoteVerbs:
     def consumers(self, queue: str, dead_after: Duration) -> Exchange[list[Member]]:
         target = f"/v1/queues/{check_own_name(queue)}/consumers?dead_after_ms={to_silence(dead_after)}"
         return look(target, lambda answer: _consumers(answer).consumers)
+
+    def all_consumers(self, dead_after: Duration) -> Exchange[list[ConsumerLook]]:
+        return look(f"/v1/consumers?dead_after_ms={to_silence(dead_after)}", lambda answer: _all_consumers(answer).consumers)
 
     def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Exchange[str]:
         key = to_key(name, listed(scopes, "scopes"), listed(queues, "queues"), 0)

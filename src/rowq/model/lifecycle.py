@@ -10,7 +10,7 @@ Every function is pure and returns a value; the store writes it, guarded by the 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -18,6 +18,7 @@ from rowq.model.queue import Keep, Policy
 from rowq.model.retry import Backoff, Random, delay_ms, implied_attempts
 
 Reason = Literal["max_attempts_reached", "message_expired", "rejected", "deadline_exceeded"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
 NackLimit = Literal["attempts", "deadline"]
 
 

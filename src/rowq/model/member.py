@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import uuid4
 
 import msgspec
@@ -45,10 +45,46 @@ class Member(msgspec.Struct, frozen=True):
     """When it was last heard of."""
 
 
+class ConsumerLook(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who takes messages of a queue: a consumer that is registered, alive or not, or one that is only known by what it holds."""
+
+    queue: str
+    id: str | None
+    """By which it registered, or what it calls itself when it receives; None for all that give no name."""
+    alive: bool | None
+    """None where nobody can know: it is not registered."""
+    in_flight: int
+    """How many messages it has now."""
+    born_at: int | None = None
+    beat_at: int | None = None
+    leased_at: int | None = None
+    """When it received the last one of those that it has."""
+
+
 def living(rows: Sequence[tuple[str, int, int]], now: int, dead_after_ms: int) -> list[Member]:
     """Those of the consumers (id, born_at, beat_at) that were heard of lately; by age."""
     alive = sorted([(born_at, id, beat_at) for id, born_at, beat_at in rows if is_alive(beat_at, now, dead_after_ms)])
     return [Member(id, index, born_at, beat_at) for index, (born_at, id, beat_at) in enumerate(alive)]
+
+
+def overview(
+    registered: Iterable[tuple[str, str, int, int]],
+    held: Mapping[tuple[str, str | None], tuple[int, int]],
+    now: int,
+    dead_after_ms: int,
+) -> list[ConsumerLook]:
+    """The registered (queue, id, born_at, beat_at) and those who hold something, (queue, consumer): (how many, since when). By queue
+    and age, whoever just receives behind the others, and the dead at the end."""
+    rest = dict(held)
+    found: list[ConsumerLook] = []
+    for queue, id, born_at, beat_at in registered:
+        count, leased_at = rest.pop((queue, id), (0, None))
+        alive = is_alive(beat_at, now, dead_after_ms)
+        look = ConsumerLook(queue=queue, id=id, alive=alive, in_flight=count, born_at=born_at, beat_at=beat_at, leased_at=leased_at)
+        found.append(look)
+    for (queue, name), (count, leased_at) in rest.items():
+        found.append(ConsumerLook(queue=queue, id=name, alive=None, in_flight=count, leased_at=leased_at))
+    return sorted(found, key=lambda one: (one.alive is False, one.queue, one.born_at is None, one.born_at or 0, one.id or ""))
 
 
 def membership(id: str, alive: Sequence[Member]) -> Membership:

@@ -167,10 +167,26 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     error: str | None = None
     """Text that the last error contains."""
+    fingerprint: str | None = None
+    """That of the last error, as `failures` tells it; empty for letters without an error."""
     key: str | None = None
     group: str | None = None
     died_before: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] | None = None
     died_after: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] | None = None
+
+
+class BrowseOptions(TypedDict, total=False):
+    """Which messages of a queue are looked at, and where the page begins. Times are milliseconds since 1970, UTC."""
+
+    state: str
+    key: str | None
+    group: str | None
+    text: str | None
+    sent_after: int | None
+    sent_before: int | None
+    after: str | None
+    limit: int
+    newest: bool
 
 
 class KvEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ OnExpire = Literal["dead", "expired", "delete"]
 OnExhausted = Literal["dead", "fail", "delete"]
 DeliveryMode = Literal["at_least_once", "at_most_once"]
 Keep = Literal["none", "outcome", "body"]
+Origin = Literal["queue", "server", "default"]
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +91,16 @@ def resolve(*layers: Settings) -> Policy:
         if layer.backoff is not None and layer.max_attempts is None:
             chosen["max_attempts"] = implied_attempts(layer.backoff) or chosen.get("max_attempts", Policy().max_attempts)
     return Policy(**chosen)
+
+
+def origins(own: Settings, server: Settings) -> dict[str, Origin]:
+    """Where the value of each setting comes from. Attempts that a backoff implies come from where the backoff does."""
+    return {name: "queue" if _says(own, name) else "server" if _says(server, name) else "default" for name in Settings.__struct_fields__}
+
+
+def _says(layer: Settings, name: str) -> bool:
+    is_implied = name == "max_attempts" and layer.backoff is not None and implied_attempts(layer.backoff) is not None
+    return is_implied or getattr(layer, name) is not None
 
 
 def change(settings: Settings, **changes: Any) -> Settings:

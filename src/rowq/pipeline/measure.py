@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from rowq.pipeline.fingerprint import MOST, RULES
+from rowq.model.fingerprint import LOOKED_AT, MOST, RULES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -143,7 +143,7 @@ def fingerprinted(error: Column) -> Column:
     """As `fingerprint` does it, inside Spark."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    replaced = reduce(lambda column, rule: F.regexp_replace(column, rule[0], rule[1]), RULES, error)
+    replaced = reduce(lambda column, rule: F.regexp_replace(column, rule[0], rule[1]), RULES, F.substring(error, 1, LOOKED_AT))
     return F.substring(F.trim(replaced), 1, MOST)
 
 

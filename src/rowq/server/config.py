@@ -35,6 +35,11 @@ class Config(Struct, frozen=True, kw_only=True):
     redis: str | None = None
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
+    admin: bool = True
+    """Whether there are pages for administrators."""
+    admin_host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
+    admin_port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
+    """None: the one behind the port of the API."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     http2: bool = False
     tls_cert: str | None = None
@@ -56,8 +61,6 @@ class Config(Struct, frozen=True, kw_only=True):
     """Which doors are open, with commas between their names; `none` for none."""
     door_options: dict[str, Any] = {}
     """What is said of each door, checked."""
-    admin: tuple[str, int] | None = None
-    """Host and port for the pages of administrators."""
     remarks: tuple[str, ...] = ()
     """What the log should say of the configuration."""
     keys: tuple[KnownKey, ...] = ()
@@ -65,8 +68,16 @@ class Config(Struct, frozen=True, kw_only=True):
     defaults: Settings = Settings()
 
     @property
-    def is_local(self) -> bool:
-        return is_loopback(self.host)
+    def exposed(self) -> str | None:
+        """The host that others than this machine can reach, if there is one."""
+        hosts = (self.host, self.admin_host) if self.admin else (self.host,)
+        return next((host for host in hosts if not is_loopback(host)), None)
+
+    @property
+    def page_port(self) -> int:
+        if self.admin_port is not None:
+            return self.admin_port
+        return min(self.port + 1, 65_535) if self.port else 0
 
 
 class _Key(Struct, forbid_unknown_fields=True):
@@ -79,7 +90,7 @@ class _Key(Struct, forbid_unknown_fields=True):
     secret_sha256: str | None = None
 
 
-SCALARS = tuple(name for name in Config.__struct_fields__ if name not in ("keys", "defaults", "door_options", "admin", "remarks"))
+SCALARS = tuple(name for name in Config.__struct_fields__ if name not in ("keys", "defaults", "door_options", "remarks"))
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Config)}
 
 
@@ -98,7 +109,6 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path
     config = Config(
         **chosen,
         door_options=_door_options(in_file, of_forq),
-        admin=of_forq.admin,
         remarks=tuple(of_forq.remarks),
         keys=tuple(keys.values()),
         defaults=_defaults(in_environment.defaults or in_file.defaults),
@@ -107,12 +117,12 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path
     return config
 
 
-def check_exposed(host: str, is_exposed: bool, *, has_keys: bool) -> None:
+def check_exposed(host: str | None, *, has_keys: bool) -> None:
     """Whoever can reach the server could read and delete everything, so without a key only this machine may."""
-    if is_exposed and not has_keys:
+    if host is not None and not has_keys:
         raise InvalidArgument(
             f"without a key the server only listens on this machine, not on {host}: make one with `rowq keys create`, "
-            "set ROWQ_API_KEY, or leave --host at 127.0.0.1"
+            "set ROWQ_API_KEY, or leave --host and --admin-host at 127.0.0.1"
         )
 
 

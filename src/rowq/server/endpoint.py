@@ -78,12 +78,16 @@ class _Method:
         return found
 
     def _admit(self, scope: asgi.Scope, path: dict[str, str]) -> Identity:
-        right = self._route.right
-        if right is None:
+        if self._route.right is None:
             return ANYBODY
         identity = self._service.gate.admit(scope)
-        if right != "any":
-            identity.check(right, split_name(path["queue"])[0] if "queue" in path else None)
-        if self._route.of_the_whole and not identity.sees_all:
-            raise Forbidden(f"the key {identity.name!r} may not do this: it is about all queues, and the key is for some")
+        check_rights(self._route, identity, path)
         return identity
+
+
+def check_rights(route: Route, identity: Identity, path: dict[str, str]) -> None:
+    """Raises Forbidden where the key is not for this route, or not for this queue."""
+    if route.right is not None and route.right != "any":
+        identity.check(route.right, split_name(path["queue"])[0] if "queue" in path else None)
+    if route.of_the_whole and not identity.sees_all:
+        raise Forbidden(f"the key {identity.name!r} may not do this: it is about all queues, and the key is for some")

@@ -50,6 +50,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "extend": {"usual": {"receipts": [_RECEIPT], "lease_ms": 60_000}},
     "configure": {"usual": {"lease_ms": 60_000, "max_attempts": 3, "backoff_ms": [1000, 10_000], "max_depth": None}},
     "redrive": {"usual": {"reason": "rejected", "limit": 100}},
+    "remove": {"usual": {"ids": ["welcome-41", "welcome-42"]}},
     "quarantine": {"usual": {"batch": 1, "ids": ["order-42"], "reason": "cannot be parsed"}},
     "create_api_key": {"usual": {"name": "sender", "scopes": ["send"], "queues": ["emails", "orders.*"]}},
 }
@@ -114,10 +115,24 @@ ANSWERS: dict[str, Any] = {
     "reschedule": _DONE,
     "extend": {"results": [{"receipt": _RECEIPT, "outcome": "done", "lease_until": _SENT_AT + 120_000}]},
     "list_consumers": {"consumers": [{"id": _CONSUMER, "index": 0, "born_at": _SENT_AT, "beat_at": _SENT_AT + 90_000}]},
+    "list_all_consumers": {
+        "consumers": [
+            {
+                "queue": "emails",
+                "id": _CONSUMER,
+                "alive": True,
+                "in_flight": 3,
+                "born_at": _SENT_AT,
+                "beat_at": _SENT_AT + 90_000,
+                "leased_at": _SENT_AT + 89_000,
+            }
+        ]
+    },
     "register_consumer": {"id": _CONSUMER, "index": 2, "count": 3},
     "beat": {"id": _CONSUMER, "index": 1, "count": 2},
     "list_queues": {"queues": [_STATS]},
     "get_stats": _STATS,
+    "list_settings": {"defaults": {"lease_ms": 60_000}, "queues": [{"queue": "emails", "settings": {"max_attempts": 3}}]},
     "configure": {"lease_ms": 60_000, "max_attempts": 3, "backoff_ms": [1000, 10_000]},
     "purge": {"count": 3},
     "browse": {"messages": [_LOOK], "next": None},
@@ -127,8 +142,24 @@ ANSWERS: dict[str, Any] = {
             {"at": _SENT_AT, "event": "enqueued", "queue": "emails", "id": "welcome-42", "attempt": None, "actor": None, "detail": None}
         ]
     },
+    "list_failures": {
+        "failures": [
+            {
+                "reason": "rejected",
+                "fingerprint": "no user <value>",
+                "count": 3,
+                "first_at": _SENT_AT,
+                "last_at": _SENT_AT + 90_000,
+                "error": "no user 'ada'",
+                "id": "welcome-42",
+            }
+        ],
+        "looked_at": 3,
+        "more": False,
+    },
     "purge_dead": {"count": 3},
     "redrive": {"count": 3},
+    "remove": {"count": 2},
     "list_streams": {"streams": [_STREAM]},
     "revoke_stream": {"count": 3},
     "quarantine": {"count": 1},

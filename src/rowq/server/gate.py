@@ -59,6 +59,9 @@ class Identity:
         if queue is not None and not self.sees_all and not self.reaches(queue):
             raise Forbidden(f"the key {self.name!r} may do nothing with the queue {queue!r}: none of its patterns matches that name")
 
+    def may(self, right: Right) -> bool:
+        return right in self._rights
+
     def reaches(self, queue: str) -> bool:
         return self._key is None or reaches(self._key, queue)
 
@@ -100,7 +103,7 @@ class Gate:
     def admit(self, scope: Scope) -> Identity:
         """Raises Unauthorized, Forbidden or TooManyFailures."""
         if self._is_open:
-            return _admit_local(scope)
+            return admit_local(scope)
         client = scope.get("client")
         address = client[0] if client else ""
         self._lockout.check(address)
@@ -117,14 +120,20 @@ class Gate:
             user, secret = _read_authorization(authorization)
         if secret is None:
             return self._admit_without_header(scope)
-        digest = sha256(secret).digest()
-        identity = self._by_digest.get(digest)
-        if identity is None or not hmac.compare_digest(identity.digest, digest) or (user is not None and not _is_named(identity, user)):
-            self._lockout.failed(address)
-            raise Unauthorized("this key is not known here: it was mistyped, or revoked")
+        identity = self._recognise(secret, user, address)
         if user is not None:
-            _check_own_page(scope)
+            check_own_page(scope)
         return identity
+
+    def recognise(self, secret: bytes, address: str) -> Identity:
+        """Whose secret it is, for somebody who logs in from that address. Raises Unauthorized or TooManyFailures."""
+        self._lockout.check(address)
+        return self._recognise(secret, None, address)
+
+    def known(self, name: str, digest: bytes) -> Identity | None:
+        """Who has the key of that name, if it is still the same one."""
+        identity = self._by_name.get(name)
+        return identity if identity is not None and hmac.compare_digest(identity.digest, digest) else None
 
     def holds(self, identity: Identity) -> bool:
         """Whether somebody who was let in would still be: for requests that last."""
@@ -175,13 +184,21 @@ class Gate:
                 except Exception as error:
                     _log.warning("the keys could not be read, those known still hold: %s", error)
 
+    def _recognise(self, secret: bytes, user: bytes | None, address: str) -> Identity:
+        digest = sha256(secret).digest()
+        identity = self._by_digest.get(digest)
+        if identity is None or not hmac.compare_digest(identity.digest, digest) or (user is not None and not _is_named(identity, user)):
+            self._lockout.failed(address)
+            raise Unauthorized("this key is not known here: it was mistyped, or revoked")
+        return identity
+
     def _kept(self, key: ApiKey, digest: bytes) -> Identity:
         """The identity that is known already, if nothing has changed: a new one every second would be work for nothing."""
         known = self._by_name.get(key.name)
         return known if known is not None and known.digest == digest and known._key == key else Identity(key, digest)
 
     def _admit_without_header(self, scope: Scope) -> Identity:
-        """A token now; the session of a browser, once there are pages to log in to, is asked for here too."""
+        """By a token in the address."""
         query = scope["query_string"]
         if query and scope["method"] == "GET" and b"token=" in query:
             token = token_in(query)
@@ -215,7 +232,7 @@ def _is_named(identity: Identity, user: bytes) -> bool:
     return identity.name is not None and hmac.compare_digest(identity.name.encode(), user)
 
 
-def _admit_local(scope: Scope) -> Identity:
+def admit_local(scope: Scope) -> Identity:
     has_host = False
     for name, value in scope["headers"]:
         if name == b"host":
@@ -229,7 +246,7 @@ def _admit_local(scope: Scope) -> Identity:
     return ANYBODY
 
 
-def _check_own_page(scope: Scope) -> None:
+def check_own_page(scope: Scope) -> None:
     """A browser adds Basic by itself, also to what another site's page asks for; other credentials are added on purpose only."""
     host = origin = site = None
     for name, value in scope["headers"]:

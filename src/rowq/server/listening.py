@@ -15,14 +15,14 @@ _OTHER_FILES = 100
 _UNUSABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
-def open_sockets(host: str, port: int, backlog: int) -> list[socket.socket]:
+def open_sockets(host: str, port: int, backlog: int, option: str = "--port") -> list[socket.socket]:
     """`localhost` is usually two addresses; with port 0 all get the same free one."""
     sockets: list[socket.socket] = []
     try:
         for family, address in _addresses(host, port):
             known = sockets[0].getsockname()[1] if sockets else port
             with suppress(_Unusable):
-                sockets.append(_bound(family, (address[0], known, *address[2:]), backlog))
+                sockets.append(_bound(family, (address[0], known, *address[2:]), backlog, option))
         if not sockets:
             raise InvalidArgument(f"{host} is no address of this machine")
     except BaseException:
@@ -77,7 +77,7 @@ def _addresses(host: str, port: int) -> list[tuple[int, tuple[str, int] | tuple[
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
-def _bound(family: int, address: tuple[object, ...], backlog: int) -> socket.socket:
+def _bound(family: int, address: tuple[object, ...], backlog: int, option: str) -> socket.socket:
     try:
         listening = socket.socket(family, socket.SOCK_STREAM)
     except OSError:
@@ -93,6 +93,6 @@ def _bound(family: int, address: tuple[object, ...], backlog: int) -> socket.soc
         listening.close()
         if error.errno in _UNUSABLE:
             raise _Unusable from None
-        advice = ": somebody listens there already, choose another --port" if error.errno == errno.EADDRINUSE else f": {error.strerror}"
+        advice = f": somebody listens there already, choose another {option}" if error.errno == errno.EADDRINUSE else f": {error.strerror}"
         raise InvalidArgument(f"port {address[1]} of {address[0]} cannot be listened on{advice}") from None
     return listening

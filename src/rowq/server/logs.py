@@ -29,6 +29,7 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, replacement in (
         (r"rowq_[A-Za-z0-9_-]{43}", f"rowq_{_HIDDEN}"),
         (r"((?:authorization|x-api-key)['\"]?\s*[:=,]\s*(?:b?['\"])?(?:(?:bearer|basic|digest)\s+)?)[^\s'\",;)}\]]+", rf"\1{_HIDDEN}"),
+        (r"(ForqSession=)[A-Za-z0-9_-]+", rf"\1{_HIDDEN}"),
         (r"([?&](?:token|password|secret)=)[^&\s'\"]+", rf"\1{_HIDDEN}"),
         (r"(\w+://[^:/?#\s@]*:)[^/\s]+@", rf"\1{_HIDDEN}@"),
     )
@@ -49,7 +50,7 @@ def configure(format: Literal["text", "json"], level: str) -> None:
 
 
 def redact(text: str) -> str:
-    """The text without secrets: keys, Authorization, ?token=, passwords in URLs."""
+    """The text without secrets: keys, Authorization, cookies of sessions, ?token=, passwords in URLs."""
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
@@ -15,9 +14,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 import rowq
 from rowq.engine import Engine
 from rowq.meter import OTHER, Histogram, Meter, QueueMeter, StoreMeter
+from rowq.model.lifecycle import REASONS
 from rowq.model.message import State, Stats
-
-_log = logging.getLogger("rowq.server")
+from rowq.server.depths import Depths
 
 FRESH = 10.0
 OLD = 30.0
@@ -46,7 +45,6 @@ COUNTERS: dict[str, tuple[str, str]] = {
 """By the event of the audit: name, without the _total that a counter gets, and help."""
 
 DEAD = ("rowq_dead_letters", "Messages that became dead letters, by reason.")
-REASONS = ("max_attempts_reached", "message_expired", "rejected", "deadline_exceeded")
 
 
 class _Depth(msgspec.Struct):
@@ -63,17 +61,16 @@ class Metrics:
     def __init__(self, engine: Engine, meter: Meter, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
         self._meter = meter
-        self._monotonic = monotonic
         self.gauges: dict[str, Callable[[], float]] = {"rowq_waiting_consumers": lambda: engine.waiting}
-        self._depths: dict[str, _Depth] = {}
-        self._counted_at = float("-inf")
-        self._counting: asyncio.Future[None] | None = None
+        self.depths = Depths(engine, meter, monotonic=monotonic)
+        self.depths.on_count = self._sum
+        self._summed: dict[str, _Depth] = {}
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
     async def render(self) -> bytes:
-        await self._refresh()
+        await self.depths.refresh(FRESH, PATIENCE)
         # In a thread: with a thousand queues the text takes longer than an event loop may stand still.
         return await asyncio.to_thread(generate_latest, self._registry)
 
@@ -92,26 +89,7 @@ class Metrics:
         info.add_metric([rowq.__version__], 1)
         yield info
 
-    async def _refresh(self) -> None:
-        """Scrapes that come together share one count, and go on without it when it takes too long."""
-        if self._monotonic() - self._counted_at < FRESH:
-            return
-        if self._counting is None or self._counting.done():
-            self._counting = asyncio.ensure_future(asyncio.to_thread(self._count))
-        await asyncio.wait((self._counting,), timeout=PATIENCE)
-
-    def _count(self) -> None:
-        known, started = self._meter.labels(), self._monotonic()
-        try:
-            stats = self._engine.insights.queues()
-        except Exception:
-            _log.exception("the depths of the queues cannot be read; the other metrics are told without them")
-            return
-        # Somebody else may have deleted a queue. One that was counted before the look began, and was not seen, is gone.
-        self._meter.forget(known - {each.queue for each in stats})
-        self._depths, self._counted_at = self._sum(stats), started
-
-    def _sum(self, stats: list[Stats]) -> dict[str, _Depth]:
+    def _sum(self, stats: list[Stats]) -> None:
         now = self._engine.clock.now()
         depths: dict[str, _Depth] = {}
         for each in stats:
@@ -121,10 +99,10 @@ class Metrics:
             if each.oldest_ready_at is not None:
                 depth.oldest = max(depth.oldest, (now - each.oldest_ready_at) / 1000)
             depth.paused |= each.paused
-        return depths
+        self._summed = depths
 
     def _depths_of_now(self) -> dict[str, _Depth] | None:
-        return self._depths if self._monotonic() - self._counted_at <= OLD else None
+        return self._summed if self.depths.age <= OLD else None
 
 
 def _counters(queues: Mapping[str, QueueMeter]) -> Iterator[Metric]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from rowq.model.failure import Failures
 from rowq.model.member import Membership
 from rowq.model.message import Stats
 from rowq.server import events
@@ -95,6 +96,7 @@ _HOT = (
 
 _CONSUMERS = (
     _get(f"{_QUEUE}/consumers", consumers.list_consumers, "Who is alive", consumers.Consumers, query=consumers.ConsumersQuery),
+    _get("/v1/consumers", consumers.list_all_consumers, "Who takes messages", consumers.AllConsumers, query=consumers.ConsumersQuery),
     Route(
         method="POST",
         path=f"{_QUEUE}/consumers",
@@ -131,6 +133,14 @@ _QUEUES = (
     _get(_QUEUE, queues.get_queue, "A queue: depth, settings, and what holds", QueueLook),
     _get(f"{_QUEUE}/stats", queues.get_stats, "How many messages of a queue are in which state", Stats),
     _get(f"{_QUEUE}/policy", queues.get_policy, "What holds for a queue: its settings over the defaults", SettingsBody),
+    _get(
+        "/v1/settings",
+        queues.list_settings,
+        "What queues set, and the defaults",
+        queues.AllSettings,
+        query=queues.SettingsQuery,
+        refusals=(404,),
+    ),
     _change("PUT", _QUEUE, queues.configure, "Change settings; null goes back to the default", SettingsBody, body=SettingsBody),
     _change("DELETE", _QUEUE, queues.delete_queue, "Remove a queue with its messages and settings", refusals=(409,)),
     _change("POST", f"{_QUEUE}/pause", queues.pause, "Nobody receives until it is resumed"),
@@ -148,14 +158,7 @@ _QUEUES = (
 
 _MESSAGES = (
     _get(f"{_QUEUE}/messages", messages.browse, "A page of messages, looked at and not taken", Messages, query=messages.BrowseQuery),
-    _get(
-        "/v1/messages",
-        messages.walk,
-        "Every message as of this moment, one a line",
-        MessageLook,
-        query=messages.WalkQuery,
-        media=LINES,
-    ),
+    _get("/v1/messages", messages.walk, "Every message as of this moment, one a line", MessageLook, query=messages.WalkQuery, media=LINES),
     _get("/v1/messages/{id}", messages.get_message, "One message, wherever it is", MessageLook),
     _change("DELETE", "/v1/messages/{id}", messages.delete_message, "Remove one message", refusals=(409,)),
     _get("/v1/messages/{id}/audit", messages.audit, "What happened to a message", Events),
@@ -163,8 +166,10 @@ _MESSAGES = (
 
 _DEAD = (
     _get(f"{_QUEUE}/dead", messages.browse_dead, "A page of dead letters", Messages, query=messages.DeadQuery),
+    _get(f"{_QUEUE}/dead/failures", dead.list_failures, "Why dead letters died", Failures, query=dead.FailuresQuery),
     _change("DELETE", f"{_QUEUE}/dead", dead.purge_dead, "Remove all dead letters", Count),
     _change("POST", f"{_QUEUE}/dead/redrive", dead.redrive, "Dead letters back into their queue", Count, body=RedriveBody, lasts=True),
+    _change("POST", f"{_QUEUE}/dead/removal", dead.remove, "Remove some dead letters", Count, body=RedriveBody, lasts=True),
 )
 
 _LEDGER = (

@@ -20,6 +20,7 @@ from rowq.engine import Engine
 from rowq.meter import Meter
 from rowq.model.access import KnownKey
 from rowq.server import logs
+from rowq.server.admin.site import Site
 from rowq.server.app import App
 from rowq.server.board import Board
 from rowq.server.config import Config, check_exposed
@@ -28,7 +29,7 @@ from rowq.server.gate import Gate
 from rowq.server.listening import allow_connections, is_exposed, open_sockets, tls_context
 from rowq.server.metrics import Metrics
 from rowq.server.protocol import make_protocol
-from rowq.server.server import Server, WorkerServer
+from rowq.server.server import Annex, Server, WorkerServer
 from rowq.server.service import Limits, Service
 from rowq.server.shared_limit import share_limit
 from rowq.server.shared_meter import SharedMeter
@@ -46,6 +47,8 @@ class Address(Struct, frozen=True):
     database: str
     needs_key: bool
     workers: int = 1
+    admin: str | None = None
+    """Where the admin pages are, if there are any."""
 
 
 def serve(config: Config, announce: Callable[[Address], None]) -> None:
@@ -83,21 +86,32 @@ class _Entrance:
         self.engine = engine
         self.gate = (logs.NamingGate if config.access_log else Gate)(config.keys, self._known_keys)
         self.learn()
-        check_exposed(config.host, not config.is_local, has_keys=not self.gate.is_open)
-        self.sockets = open_sockets(config.host, config.port, config.backlog)
+        check_exposed(config.exposed, has_keys=not self.gate.is_open)
+        self.sockets: list[socket.socket] = []
+        self.admin_sockets: list[socket.socket] = []
         stack.callback(self.close)
-        if is_exposed(self.sockets):
-            check_exposed(config.host, True, has_keys=not self.gate.is_open)
-            self.gate.shut()
+        self.sockets = open_sockets(config.host, config.port, config.backlog)
+        if config.admin:
+            self.admin_sockets = open_sockets(config.admin_host, config.page_port, config.backlog, option="--admin-port")
+        for host, sockets in ((config.host, self.sockets), (config.admin_host, self.admin_sockets)):
+            if is_exposed(sockets):
+                check_exposed(host, has_keys=not self.gate.is_open)
+                self.gate.shut()
         self.tls = None if config.tls_cert is None else tls_context(config.tls_cert, config.tls_key, http2=config.http2)
         self.protocol = _protocol(config)
-        self.address = Address(_url(config, self.sockets), logs.redact(config.url), not self.gate.is_open, config.workers)
+        self.address = Address(
+            _url(config, config.host, self.sockets),
+            logs.redact(config.url),
+            not self.gate.is_open,
+            config.workers,
+            _url(config, config.admin_host, self.admin_sockets) if self.admin_sockets else None,
+        )
 
     def learn(self) -> None:
         self.gate.learn(self._known_keys())
 
     def close(self) -> None:
-        for listening in self.sockets:
+        for listening in (*self.sockets, *self.admin_sockets):
             listening.close()
 
     def _known_keys(self) -> list[KnownKey]:
@@ -106,7 +120,7 @@ class _Entrance:
 
 def _serve_alone(config: Config, entrance: _Entrance, announce: Callable[[], None]) -> None:
     service = _service(config, entrance, Meter())
-    server = Server(_uvicorn(config, entrance, service), service, announce)
+    server = Server(_uvicorn(config, entrance, App(service)), service, announce, _annex(config, entrance, service))
     _collect_less()
     server.run(entrance.sockets)
 
@@ -131,7 +145,8 @@ def _serve_as(config: Config, entrance: _Entrance, board: Board, worker: Worker)
         service = _service(config, entrance, meter)
         if service.tracing is not None:
             stack.callback(_flush_spans)
-        server = WorkerServer(_uvicorn(config, entrance, service), service, worker, board)
+        annex = _annex(config, entrance, service) if worker.number == 0 else None  # one of them sees what all of them count
+        server = WorkerServer(_uvicorn(config, entrance, App(service)), service, worker, board, annex)
         meter.start()
         _collect_less()
         server.run(entrance.sockets)
@@ -160,8 +175,14 @@ def _flush_spans() -> None:
         flush()
 
 
-def _uvicorn(config: Config, entrance: _Entrance, service: Service) -> uvicorn.Config:
-    app = App(service)
+def _annex(config: Config, entrance: _Entrance, service: Service) -> Annex | None:
+    if not entrance.admin_sockets:
+        return None
+    site = Site(service, database=entrance.address.database, workers=config.workers, api=entrance.address.url)
+    return Annex(_uvicorn(config, entrance, site), entrance.admin_sockets, site.office.live)
+
+
+def _uvicorn(config: Config, entrance: _Entrance, app: Any) -> uvicorn.Config:
     options: dict[str, Any] = {} if entrance.tls is None else {"ssl_context_factory": lambda *_: entrance.tls}
     return uvicorn.Config(
         logs.AccessLog(app) if config.access_log else app,
@@ -204,9 +225,9 @@ def _connections(wanted: int) -> int:
     return allowed
 
 
-def _url(config: Config, sockets: list[socket.socket]) -> str:
+def _url(config: Config, asked: str, sockets: list[socket.socket]) -> str:
     """The way in from this machine: nobody can ask for 0.0.0.0 itself."""
     port = sockets[0].getsockname()[1]
-    host = {"0.0.0.0": "localhost", "::": "localhost"}.get(config.host, config.host)  # noqa: S104  # asked for, not listened on
+    host = {"0.0.0.0": "localhost", "::": "localhost"}.get(asked, asked)  # noqa: S104  # asked for, not listened on
     scheme = "http" if config.tls_cert is None else "https"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

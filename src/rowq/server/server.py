@@ -9,9 +9,10 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from functools import partial
 from types import FrameType
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import uvicorn
 
@@ -25,14 +26,25 @@ _log = logging.getLogger("rowq.server")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+class Annex(NamedTuple):
+    """Another application on sockets of its own, in the same process: it begins and stops together with the server."""
+
+    config: uvicorn.Config
+    sockets: list[socket.socket]
+    live: Callable[[], AbstractAsyncContextManager[None]]
+    """What goes on beside its requests."""
+
+
 class Server(uvicorn.Server):
     """It watches the keys and keeps its doors alive as long as it runs, and knows how our waiting requests are ended."""
 
     stop_level: ClassVar[int] = logging.INFO
 
-    def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None], annex: Annex | None = None) -> None:
         super().__init__(config)
         self._service = service
+        self._annex = annex
+        self._lives = AsyncExitStack()
         self._on_ready = on_ready
         self._background: list[asyncio.Task[None]] = []
 
@@ -40,14 +52,28 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         lives = [self._service.gate.watch(), *(door.live(self._service) for door in self._service.doors)]
         self._background = [asyncio.create_task(life) for life in lives]
+        if self._annex is not None:
+            await self._open(self._annex)
         self._on_ready()
+
+    async def _open(self, annex: Annex) -> None:
+        """Its connections are known to the server as all others are, and end with them."""
+        annex.config.load()
+        protocol: Any = annex.config.http_protocol_class
+        await self._lives.enter_async_context(annex.live())
+        for listening in annex.sockets:
+            new = partial(protocol, config=annex.config, server_state=self.server_state, app_state=self.lifespan.state)
+            self.servers.append(
+                await asyncio.get_running_loop().create_server(new, sock=listening, ssl=annex.config.ssl, backlog=annex.config.backlog)
+            )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         _log.log(self.stop_level, "rowq is stopping; a second signal ends it at once")
         for task in self._background:
             task.cancel()
         self._service.stop()
-        await super().shutdown(sockets)
+        await super().shutdown([*(sockets or ()), *(self._annex.sockets if self._annex else ())])
+        await self._lives.aclose()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -73,8 +99,8 @@ class WorkerServer(Server):
 
     stop_level = logging.DEBUG  # the parent says it once for all
 
-    def __init__(self, config: uvicorn.Config, service: Service, worker: Worker, board: Board) -> None:
-        super().__init__(config, service, worker.tell_ready)
+    def __init__(self, config: uvicorn.Config, service: Service, worker: Worker, board: Board, annex: Annex | None) -> None:
+        super().__init__(config, service, worker.tell_ready, annex)
         self._worker = worker
         self._board = board
         self._streams = service.streams = SharedStreams(board, worker.number)

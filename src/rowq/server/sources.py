@@ -28,7 +28,6 @@ class Given(Struct):
     secret: tuple[str, str] | None = None
     defaults: tuple[str, Any] | None = None
     doors: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    admin: tuple[str, int] | None = None
     remarks: list[str] = field(default_factory=list)
     """What is no mistake, and yet somebody should know."""
 

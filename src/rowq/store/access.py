@@ -23,13 +23,13 @@ def create(work: Work, key: ApiKey, digest: bytes) -> None:
     )
     if not made:
         raise InvalidArgument(f"there is a key {key.name!r} already: choose another name, or revoke that one first")
-    _audit(work, "key_created", name=key.name, scopes=key.scopes, queues=key.queues)
+    audit(work, "key_created", name=key.name, scopes=key.scopes, queues=key.queues)
 
 
 def revoke(work: Work, name: str) -> None:
     if not work.session.run("delete_api_key", name=name):
         raise NotFound(f"there is no key {name!r} in the database: it was revoked, or it stands in the server's configuration")
-    _audit(work, "key_revoked", name=name)
+    audit(work, "key_revoked", name=name)
 
 
 def read_keys(session: Session) -> list[tuple[ApiKey, bytes]]:
@@ -39,7 +39,7 @@ def read_keys(session: Session) -> list[tuple[ApiKey, bytes]]:
     ]
 
 
-def _audit(work: Work, event: str, **detail: Any) -> None:
+def audit(work: Work, event: str, **detail: Any) -> None:
     """Under no queue, and whatever the queues say of their audit: who opened a door must be known."""
     work.changes["insert_audit"].append((work.now, "", None, event, None, work.actor, _json(detail)))
     work.flush()

@@ -10,7 +10,7 @@ from rowq.store.dialect import Dialect, Session
 from rowq.store.queries import read_sql
 from rowq.store.retrying import TryAgain
 
-VERSION = 5
+VERSION = 6
 """Raised by each release that changes the tables, together with a step `sql/migrations/NNNN.<dialect>.sql`."""
 
 _MOST_LOOKS = 20

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import ClassVar
 
 import msgspec
 
 from rowq.errors import HeldByStream, MessageNotFound, QueueNotFound
 from rowq.ids import message_id
 from rowq.model import lifecycle
+from rowq.model.failure import matches
+from rowq.model.fingerprint import LOOKED_AT, fingerprint
 from rowq.model.lifecycle import Finished
 from rowq.model.message import State, Where
 from rowq.model.queue import Settings, change, dead_topic
@@ -20,6 +24,9 @@ from rowq.store.places import take_out
 from rowq.store.revoking import refuse_streamed, streamed
 from rowq.store.sweeping import forget_finished
 from rowq.store.work import Work
+
+_CANDIDATES = 500
+"""Dead letters of which one piece of a redrive makes fingerprints: no longer than moving as many takes."""
 
 
 def configure(work: Work, queue: str, changes: dict[str, object]) -> Settings:
@@ -87,9 +94,16 @@ def purge(work: Work, queue: str, state: State, seqs: list[int]) -> int:
     return len(held)
 
 
-def note_purge(work: Work, queue: str, count: int, states: list[State]) -> None:
+def note_purge(work: Work, count: int, *, queue: str, states: Sequence[State]) -> None:
     work.audit(queue, None, "purged", detail=f"{count} messages: {', '.join(states)}")
     work.flush()
+
+
+def note_dead(work: Work, count: int, *, queue: str, event: str) -> None:
+    """What somebody did to dead letters, beside the line that each of them has."""
+    if count:
+        work.audit(queue, None, event, detail=f"{count} dead letters")
+        work.flush()
 
 
 def delete(work: Work, id: str) -> None:
@@ -102,12 +116,15 @@ def delete(work: Work, id: str) -> None:
                 f"the message {id!r} is in batch {holder[1]} of the stream {holder[0]!r}: quarantine it, or revoke the stream first"
             )
         _remove(work, held[0], "deleted")
+        queue = held[0].queue
     else:
         row = work.session.row("find_finished_message", seq=seq)
         if row is None or not is_named(id, row[2], seq, row[1]):
             raise not_found(id)
         forget_finished(work, row[0], [seq])
         work.audit(row[0], seq, "deleted")
+        queue = row[0]
+    work.audit(queue, None, "message_deleted", detail=id)
     work.flush()
     groups.call_up(work)
     work.flush()
@@ -122,12 +139,18 @@ def delete_dead(work: Work, queue: str, id: str) -> bool:
     held = [one for one in hold(work.session, [seq], State.DEAD) if one.queue == queue and is_named(id, one.own_id, one.seq, one.sent_at)]
     for one in held:
         _remove(work, one, "deleted")
+        work.audit(queue, None, "message_deleted", detail=id)
     work.flush()
     return bool(held)
 
 
 class Redrive(msgspec.Struct, frozen=True):
-    """A piece of a redrive: dead letters back into their queue, same id and place, as if new. Leased ones are left alone."""
+    """A piece of a redrive: dead letters back into their queue, same id and place, as if new. Leased ones are left alone.
+
+    Ids and filters narrow each other."""
+
+    event: ClassVar[str] = "dead_redriven"
+    """The line among the actions."""
 
     queue: str
     ids: list[str] | None
@@ -140,19 +163,24 @@ class Redrive(msgspec.Struct, frozen=True):
         seqs, after = self._seqs_of_ids(work) if self.ids is not None else self._seqs_of_filter(work)
         named = None if self.ids is None else set(self._piece)
         held = [one for one in hold(work.session, seqs, State.DEAD) if self._is_meant(one, named)] if seqs else []
-        for one in held:
-            work.audit(self.queue, one.seq, "redriven", detail=one.reason)
-            move(work, one, lifecycle.after_redrive(one.standing, work.policy(self.queue), work.now))
+        self._treat(work, held)
         work.flush()
         groups.call_up(work)
         work.flush()
-        work.policies.known(work.session, self.queue).depth_bound = None  # more messages are in it than were sent
-        work.has_redriven = True
         return len(held), after
 
+    def _treat(self, work: Work, held: list[Held]) -> None:
+        for one in held:
+            work.audit(self.queue, one.seq, "redriven", detail=one.reason)
+            move(work, one, lifecycle.after_redrive(one.standing, work.policy(self.queue), work.now))
+        work.policies.known(work.session, self.queue).depth_bound = None  # more messages are in it than were sent
+        work.has_redriven = True
+
     def _is_meant(self, one: Held, named: set[str] | None) -> bool:
-        """An id of another database may carry the seq of one of ours."""
-        return one.queue == self.queue and (named is None or one.own_id in named or message_id(one.seq, one.sent_at) in named)
+        """An id of another database may carry the seq of one of ours; and since it was chosen, a letter may have died once more."""
+        if one.queue != self.queue or not (named is None or one.own_id in named or message_id(one.seq, one.sent_at) in named):
+            return False
+        return matches(self.where, one.reason, one.error, one.message_key, one.group_key, one.died_at)
 
     @property
     def _piece(self) -> list[str]:
@@ -171,15 +199,31 @@ class Redrive(msgspec.Struct, frozen=True):
             "list_dead_where",
             queue=self.queue,
             after=self.after,
-            limit=self.limit,
+            limit=self.limit if self.where.fingerprint is None else _CANDIDATES,
             reason=self.where.reason,
             error=self.where.error,
             message_key=self.where.key,
             group_key=self.where.group,
             died_before=self.where.died_before,
             died_after=self.where.died_after,
+            characters=LOOKED_AT,
         )
-        return [row[0] for row in rows], rows[-1][0] if len(rows) == self.limit else None
+        if self.where.fingerprint is None:
+            return [row[0] for row in rows], rows[-1][0] if len(rows) == self.limit else None
+        seqs = [seq for seq, error in rows if fingerprint(error or "") == self.where.fingerprint]
+        if len(seqs) > self.limit:
+            return seqs[: self.limit], seqs[self.limit - 1]
+        return seqs, rows[-1][0] if len(rows) == _CANDIDATES else None
+
+
+class Removal(Redrive, frozen=True):
+    """The same choice, for dead letters that go for good."""
+
+    event: ClassVar[str] = "dead_deleted"
+
+    def _treat(self, work: Work, held: list[Held]) -> None:
+        for one in held:
+            _remove(work, one, "deleted")
 
 
 def entry_key(parts: list[str | int]) -> str:

@@ -5,12 +5,17 @@ Nothing here is worth a sync: a consumer that was forgotten is told so at its ne
 
 from __future__ import annotations
 
-from rowq.model.member import MOST_SHARES, Member, Membership, check_room, is_alive, living, membership
+from collections.abc import Callable
+
+from rowq.model.member import MOST_SHARES, ConsumerLook, Member, Membership, check_room, is_alive, living, membership, overview
 from rowq.store.dialect import Row, Session
 from rowq.store.work import Work
 
 KEPT_MS = 86_400_000
 """How long the silent stay where no other consumer of their queue removes them."""
+MOST_LISTED = 1_000
+MOST_COUNTED = 100_000
+"""Of the messages that are in flight, in all queues: a person who looks must not have to wait for the rest."""
 
 
 def register(work: Work, queue: str, id: str, dead_after_ms: int) -> Membership:
@@ -43,6 +48,14 @@ def leave(work: Work, queue: str, id: str) -> None:
 
 def members(session: Session, queue: str, now: int, dead_after_ms: int) -> list[Member]:
     return living(session.rows("read_consumers", queue=queue), now, dead_after_ms)
+
+
+def everyone(session: Session, now: int, dead_after_ms: int, sees: Callable[[str], bool] | None = None) -> list[ConsumerLook]:
+    """Of all queues that somebody sees; as much of it as a person looks at."""
+    registered = [row for row in session.rows("read_all_consumers", limit=MOST_SHARES) if sees is None or sees(row[0])]
+    counted = [row for row in session.rows("count_in_flight", limit=MOST_COUNTED) if sees is None or sees(row[0])]
+    held = {(queue, consumer): (count, leased_at) for queue, consumer, count, leased_at in counted}
+    return overview(registered, held, now, dead_after_ms)[:MOST_LISTED]
 
 
 def retire(work: Work, limit: int) -> int:

@@ -65,7 +65,7 @@ class TestMeaning:
     )
     def test_an_address_is_a_host_and_a_port(self, tmp_path: Path, address: str, host: str, port: int) -> None:
         config = loaded(tmp_path, {"FORQ_API_ADDR": address, "FORQ_UI_ADDR": address})
-        assert (config.host, config.port, config.admin) == (host, port, (host, port))
+        assert (config.host, config.port, config.admin_host, config.admin_port) == (host, port, host, port)
 
     def test_our_own_names_and_flags_beat_them(self, tmp_path: Path) -> None:
         of_forq = {"FORQ_API_ADDR": "localhost:1", "FORQ_DB_PATH": "forq.db", "FORQ_METRICS_ENABLED": "true"}

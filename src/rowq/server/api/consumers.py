@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from rowq.model.member import DEAD_AFTER, ID, LONGEST_SILENCE_MS, Member, Membership
+from rowq.model.member import DEAD_AFTER, ID, LONGEST_SILENCE_MS, ConsumerLook, Member, Membership
 from rowq.server.asked import Asked
 
 Silence = Annotated[int, Meta(ge=1, le=LONGEST_SILENCE_MS)]
@@ -37,6 +37,10 @@ class Consumers(Struct):
     consumers: list[Member]
 
 
+class AllConsumers(Struct):
+    consumers: list[ConsumerLook]
+
+
 async def register_consumer(asked: Asked[None, RegisterBody]) -> Membership:
     body = asked.body
     return await asked.service.ask(asked.service.engine.verbs.register(asked.queue, body.dead_after_ms / 1000, body.id), asked.actor)
@@ -55,3 +59,8 @@ async def unregister_consumer(asked: Asked[None, None]) -> None:
 async def list_consumers(asked: Asked[ConsumersQuery, None]) -> Consumers:
     steps = asked.service.engine.verbs.consumers(asked.queue, asked.query.dead_after_ms / 1000)
     return Consumers(await asked.service.ask(steps, asked.actor))
+
+
+async def list_all_consumers(asked: Asked[ConsumersQuery, None]) -> AllConsumers:
+    steps = asked.service.engine.verbs.all_consumers(asked.query.dead_after_ms / 1000, asked.identity.reaches)
+    return AllConsumers(await asked.service.ask(steps, asked.actor))

@@ -31,6 +31,7 @@ class DeadQuery(Struct, forbid_unknown_fields=True):
     sent_before: Moment | None = None
     after: Storable | None = None
     limit: Limit = 100
+    newest: bool = False
 
 
 class BrowseQuery(DeadQuery, forbid_unknown_fields=True):

@@ -6,10 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from rowq.insights import MAX_PAGE
 from rowq.model.message import Event, Stats
+from rowq.model.page import MAX_PAGE
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName
+from rowq.pieces import Progress
 from rowq.server.asked import Asked
 from rowq.wire import Count, Events, QueueLook, Queues, SettingsBody, of_settings, to_settings
 
@@ -25,6 +26,24 @@ class ActionsQuery(Struct, forbid_unknown_fields=True):
     limit: Limit = 100
 
 
+class SettingsQuery(Struct, forbid_unknown_fields=True):
+    queue: QueueName | None = None
+
+
+class QueueSettings(Struct):
+    """What somebody set on a queue."""
+
+    queue: str
+    settings: SettingsBody
+
+
+class AllSettings(Struct):
+    """What queues have set themselves, and what the server says where they do not. Counts nothing."""
+
+    defaults: SettingsBody
+    queues: list[QueueSettings]
+
+
 async def list_queues(asked: Asked[None, None]) -> Queues:
     found = await asked.service.look(asked.service.engine.insights.queues)
     return Queues([stats for stats in found if asked.identity.reaches(stats.queue)])
@@ -35,7 +54,9 @@ async def get_queue(asked: Asked[None, None]) -> QueueLook:
     settings = await asked.service.look(insights.settings, queue)
     stats = await asked.service.look(insights.stats, queue)
     policy = await asked.service.look(insights.policy, queue)
-    return QueueLook(stats, of_settings(settings), of_settings(policy))
+    origins = await asked.service.look(insights.origins, queue)
+    spelled = {"backoff_ms" if name == "backoff" else name: origin for name, origin in origins.items()}
+    return QueueLook(stats, of_settings(settings), of_settings(policy), spelled)
 
 
 async def get_stats(asked: Asked[None, None]) -> Stats:
@@ -44,6 +65,17 @@ async def get_stats(asked: Asked[None, None]) -> Stats:
 
 async def get_policy(asked: Asked[None, None]) -> SettingsBody:
     return of_settings(await asked.service.look(asked.service.engine.insights.policy, asked.queue))
+
+
+async def list_settings(asked: Asked[SettingsQuery, None]) -> AllSettings:
+    insights, queue = asked.service.engine.insights, asked.query.queue
+    if queue is None:
+        found = await asked.service.look(insights.all_settings)
+    else:
+        asked.identity.check("look", queue)
+        found = {queue: await asked.service.look(insights.settings, queue)}
+    reached = [QueueSettings(name, of_settings(settings)) for name, settings in found.items() if asked.identity.reaches(name)]
+    return AllSettings(of_settings(insights.defaults), reached)
 
 
 async def configure(asked: Asked[None, SettingsBody]) -> SettingsBody:
@@ -62,8 +94,8 @@ async def resume(asked: Asked[None, None]) -> None:
     await _configure(asked, {"paused": None})
 
 
-async def purge(asked: Asked[PurgeQuery, None]) -> Count:
-    return Count(await asked.service.ask(asked.service.engine.verbs.purge(asked.queue, asked.query.state), asked.actor))
+async def purge(asked: Asked[PurgeQuery, None], progress: Progress | None = None) -> Count:
+    return Count(await asked.service.ask(asked.service.engine.verbs.purge(asked.queue, asked.query.state, progress), asked.actor))
 
 
 async def list_actions(asked: Asked[ActionsQuery, None]) -> Events:

@@ -16,7 +16,8 @@ _ADDRESS = re.compile(r"(?:\[(?P<ip>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:/\s]*)):(?
 _TTLS = {"FORQ_QUEUE_TTL_HOURS": "queue_ttl_hours", "FORQ_DLQ_TTL_HOURS": "dlq_ttl_hours"}
 _SECRETS = {"FORQ_AUTH_SECRET": ("forq", SCOPES), "FORQ_METRICS_AUTH_SECRET": ("forq-metrics", ("metrics",))}
 _METRICS = "FORQ_METRICS_ENABLED"
-KNOWN = (*_TTLS, *_SECRETS, _METRICS, "FORQ_DB_PATH", "FORQ_API_ADDR", "FORQ_UI_ADDR")
+_ADDRESSES = {"FORQ_API_ADDR": "", "FORQ_UI_ADDR": "admin_"}
+KNOWN = (*_TTLS, *_SECRETS, _METRICS, "FORQ_DB_PATH", *_ADDRESSES)
 
 
 def read_forq(environment: Mapping[str, str]) -> Given:
@@ -28,11 +29,10 @@ def read_forq(environment: Mapping[str, str]) -> Given:
     given.scalars["metrics"] = (_METRICS, said.get(_METRICS, "false"))
     if path := said.get("FORQ_DB_PATH"):
         given.scalars["url"] = ("FORQ_DB_PATH", f"sqlite:///{quote(check_text(path, 'FORQ_DB_PATH'))}")
-    if address := said.get("FORQ_API_ADDR"):
-        host, port = _address("FORQ_API_ADDR", address)
-        given.scalars |= {"host": ("FORQ_API_ADDR", host), "port": ("FORQ_API_ADDR", port)}
-    if address := said.get("FORQ_UI_ADDR"):
-        given.admin = _address("FORQ_UI_ADDR", address)
+    for name, prefix in _ADDRESSES.items():
+        if address := said.get(name):
+            host, port = _address(name, address)
+            given.scalars |= {f"{prefix}host": (name, host), f"{prefix}port": (name, port)}
     if hours := {field: _hours(name, said[name]) for name, field in _TTLS.items() if name in said}:
         given.doors["forq"] = (" and ".join(name for name in _TTLS if name in said), hours)
     secrets = {said[name]: name for name in reversed(_SECRETS) if name in said}  # the same twice is one key, and may do more

@@ -1,4 +1,5 @@
 -- Keys to the server: a handful of rows, read as a whole about once a second by every server. A digest is the SHA-256 of a secret.
+-- And the sessions of people who signed in with one: at most a thousand a key.
 
 -- name: read_api_keys
 SELECT name, digest, scopes, queues, created_at
@@ -13,3 +14,30 @@ ON CONFLICT (name) DO NOTHING;
 -- name: delete_api_key
 DELETE FROM rowq_api_keys
 WHERE name = :name;
+
+-- name: insert_session
+INSERT INTO rowq_sessions (digest, key_name, key_digest, created_at, expires_at)
+VALUES (:digest, :key_name, :key_digest, :created_at, :expires_at);
+
+-- name: find_session
+SELECT key_name, key_digest, expires_at
+FROM rowq_sessions
+WHERE digest = :digest;
+
+-- name: delete_session
+DELETE FROM rowq_sessions
+WHERE digest = :digest;
+
+-- name: list_ended_sessions
+SELECT digest
+FROM rowq_sessions
+WHERE expires_at <= :now
+LIMIT :limit;
+
+-- name: list_surplus_sessions
+-- Those of a key beyond the newest so many.
+SELECT digest
+FROM rowq_sessions
+WHERE key_name = :key_name
+ORDER BY created_at DESC, digest
+LIMIT :limit OFFSET :offset;

@@ -85,8 +85,11 @@ FOR UPDATE OF d;
 -- fragment: error_contains
 (:error IS NULL OR INSTR(d.error, :error) > 0)
 
+-- fragment: beginning_of_error
+SUBSTR(d.error, 1, :characters)
+
 -- name: list_dead_where
-SELECT d.seq
+SELECT d.seq, {beginning_of_error}
 FROM rowq_dead d
 JOIN rowq_messages m ON m.seq = d.seq
 WHERE d.queue = :queue

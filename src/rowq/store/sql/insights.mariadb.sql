@@ -36,11 +36,26 @@ ORDER BY p.group_key, p.seq
 LIMIT :limit;
 
 -- name: browse_dead
-SELECT {body}, {dead_place}, p.seq AS a, p.seq AS b
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
 FROM rowq_dead p FORCE INDEX (PRIMARY)
 JOIN rowq_messages m ON m.seq = p.seq
-WHERE p.queue = :queue AND p.seq > :a AND {filters}
+WHERE p.queue = :queue AND p.seq > :b AND {filters}
 ORDER BY p.seq
+LIMIT :limit;
+
+-- name: browse_dead_newest
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+FROM rowq_dead p FORCE INDEX (rowq_dead_age)
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND (p.died_at < :a OR (p.died_at = :a AND p.seq < :b)) AND {filters}
+ORDER BY p.died_at DESC, p.seq DESC
+LIMIT :limit;
+
+-- name: list_newest_dead
+SELECT reason, {beginning_of_error}, died_at, seq
+FROM rowq_dead FORCE INDEX (rowq_dead_age)
+WHERE queue = :queue
+ORDER BY died_at DESC
 LIMIT :limit;
 
 -- name: browse_newest_dead
@@ -57,6 +72,14 @@ FROM rowq_history p FORCE INDEX (rowq_history_age)
 LEFT JOIN rowq_messages m ON m.seq = p.seq
 WHERE p.queue = :queue AND (p.finished_at > :a OR (p.finished_at = :a AND p.id > :b)) AND {finished_filters}
 ORDER BY p.finished_at, p.id
+LIMIT :limit;
+
+-- name: browse_finished_newest
+SELECT {finished}, p.finished_at AS a, p.id AS b
+FROM rowq_history p FORCE INDEX (rowq_history_age)
+LEFT JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND (p.finished_at < :a OR (p.finished_at = :a AND p.id < :b)) AND {finished_filters}
+ORDER BY p.finished_at DESC, p.id DESC
 LIMIT :limit;
 
 -- name: read_kv

@@ -42,6 +42,9 @@ p.seq, p.queue, p.sent_at, m.format, m.payload, m.headers, p.message_key, p.grou
 -- fragment: contains
 (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(p.error, :text) > 0)
 
+-- fragment: beginning_of_error
+SUBSTR(error, 1, :characters)
+
 -- name: browse_ready
 -- Two arms instead of a row-value comparison, so that every database walks the index from the cursor on.
 SELECT {body}, {ready_place}, p.ranking AS a, p.position AS b
@@ -96,11 +99,26 @@ ORDER BY a, b
 LIMIT :limit;
 
 -- name: browse_dead
-SELECT {body}, {dead_place}, p.seq AS a, p.seq AS b
+-- In the order in which they were sent. A cursor also tells when its letter died, so that it is a place in both orders.
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
 FROM rowq_dead p
 JOIN rowq_messages m ON m.seq = p.seq
-WHERE p.queue = :queue AND p.seq > :a AND {filters}
-ORDER BY a
+WHERE p.queue = :queue AND p.seq > :b AND {filters}
+ORDER BY p.seq
+LIMIT :limit;
+
+-- name: browse_dead_newest
+-- The last that died first.
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.died_at = :a AND p.seq < :b AND {filters}
+UNION ALL
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.died_at < :a AND {filters}
+ORDER BY a DESC, b DESC
 LIMIT :limit;
 
 -- name: browse_newest_dead
@@ -110,6 +128,21 @@ JOIN rowq_messages m ON m.seq = p.seq
 WHERE p.queue = :queue
 ORDER BY p.died_at DESC, p.seq DESC
 LIMIT :limit OFFSET :offset;
+
+-- name: list_newest_dead
+-- Put together by whoever reads them: a database that groups long texts takes several times as long as this.
+SELECT reason, {beginning_of_error}, died_at, seq
+FROM rowq_dead
+WHERE queue = :queue
+ORDER BY died_at DESC
+LIMIT :limit;
+
+-- name: find_dead_examples
+SELECT d.seq, d.error, m.sent_at, m.own_id
+FROM rowq_dead d
+JOIN rowq_messages m ON m.seq = d.seq
+WHERE d.queue = :queue
+    AND d.seq IN (:seqs[]);
 
 -- name: browse_finished
 SELECT {finished}, p.finished_at AS a, p.id AS b
@@ -122,6 +155,19 @@ FROM rowq_history p
 LEFT JOIN rowq_messages m ON m.seq = p.seq
 WHERE p.queue = :queue AND p.finished_at > :a AND {finished_filters}
 ORDER BY a, b
+LIMIT :limit;
+
+-- name: browse_finished_newest
+SELECT {finished}, p.finished_at AS a, p.id AS b
+FROM rowq_history p
+LEFT JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.finished_at = :a AND p.id < :b AND {finished_filters}
+UNION ALL
+SELECT {finished}, p.finished_at AS a, p.id AS b
+FROM rowq_history p
+LEFT JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.finished_at < :a AND {finished_filters}
+ORDER BY a DESC, b DESC
 LIMIT :limit;
 
 -- name: get_ready
@@ -197,6 +243,15 @@ SELECT at, event, queue, seq, attempt, actor, detail
 FROM rowq_audit
 WHERE seq = :seq
 ORDER BY id;
+
+-- name: tally_audit
+-- By the primary key alone: what is older costs nothing. A slot is named by its first moment.
+SELECT queue, event, actor, at - at % :slot_ms AS slot, COUNT(*)
+FROM rowq_audit
+WHERE id > :after
+    AND id <= :upto
+    AND queue <> ''
+GROUP BY queue, event, actor, slot;
 
 -- name: read_actions
 SELECT at, event, queue, seq, attempt, actor, detail

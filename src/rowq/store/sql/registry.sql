@@ -21,6 +21,18 @@ SELECT id, born_at, beat_at
 FROM rowq_consumers
 WHERE queue = :queue;
 
+-- name: read_all_consumers
+-- Those that were heard of last come first: where there are too many, the silent are left out.
+SELECT queue, id, born_at, beat_at
+FROM rowq_consumers
+ORDER BY beat_at DESC
+LIMIT :limit;
+
+-- name: count_in_flight
+SELECT l.queue, l.consumer, COUNT(*), MAX(l.leased_at)
+FROM (SELECT queue, consumer, leased_at FROM rowq_leased LIMIT :limit) l
+GROUP BY l.queue, l.consumer;
+
 -- name: delete_consumer
 DELETE FROM rowq_consumers
 WHERE queue = :queue

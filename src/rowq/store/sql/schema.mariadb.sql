@@ -1,4 +1,4 @@
--- The tables of rowq on MariaDB and MySQL, version 5, in the database that the URL names.
+-- The tables of rowq on MariaDB and MySQL, version 6, in the database that the URL names.
 --
 -- The same tables as everywhere: a state is a table, and a transition moves a narrow row between them (see schema.sqlite.sql).
 -- {storage} is InnoDB with a collation that compares by byte and counts trailing spaces, under the name that the server has for it;
@@ -310,4 +310,14 @@ CREATE TABLE IF NOT EXISTS rowq_consumers (
     born_at BIGINT NOT NULL,
     beat_at BIGINT NOT NULL,
     PRIMARY KEY (queue, id)
+) {storage};
+
+-- Who has signed in to the pages with a key. Of the cookie only the digest is here, as of a key's secret; the digest of the key tells
+-- whether it is still the key of that name.
+CREATE TABLE IF NOT EXISTS rowq_sessions (
+    digest VARBINARY(64) PRIMARY KEY,
+    key_name VARCHAR(64) NOT NULL,
+    key_digest VARBINARY(64) NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
 ) {storage};

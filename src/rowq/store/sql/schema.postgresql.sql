@@ -1,4 +1,4 @@
--- The tables of rowq on PostgreSQL, version 5, inside the schema that the URL names (rowq unless it says another).
+-- The tables of rowq on PostgreSQL, version 6, inside the schema that the URL names (rowq unless it says another).
 --
 -- The same tables as everywhere: a state is a table, and a transition moves a narrow row between them (see schema.sqlite.sql).
 -- Names and keys compare by byte, hence COLLATE "C". Seqs come from a sequence: a counter row would be locked by every sender until
@@ -324,4 +324,14 @@ CREATE TABLE rowq_consumers (
     born_at BIGINT NOT NULL,
     beat_at BIGINT NOT NULL,
     PRIMARY KEY (queue, id)
+);
+
+-- Who has signed in to the pages with a key. Of the cookie only the digest is here, as of a key's secret; the digest of the key tells
+-- whether it is still the key of that name.
+CREATE TABLE rowq_sessions (
+    digest BYTEA PRIMARY KEY,
+    key_name TEXT COLLATE "C" NOT NULL,
+    key_digest BYTEA NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
 );

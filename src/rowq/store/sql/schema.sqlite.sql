@@ -1,4 +1,4 @@
--- The tables of rowq on SQLite, version 5.
+-- The tables of rowq on SQLite, version 6.
 --
 -- A state is a table. A message's body is written once in rowq_messages; where the message *is* is a narrow row in exactly one
 -- of rowq_ready, rowq_scheduled, rowq_leased, rowq_blocked, rowq_dead and rowq_history, and a transition is a move between them
@@ -328,4 +328,14 @@ CREATE TABLE rowq_consumers (
     born_at INTEGER NOT NULL,
     beat_at INTEGER NOT NULL,
     PRIMARY KEY (queue, id)
+) WITHOUT ROWID;
+
+-- Who has signed in to the pages with a key. Of the cookie only the digest is here, as of a key's secret; the digest of the key tells
+-- whether it is still the key of that name.
+CREATE TABLE rowq_sessions (
+    digest BLOB PRIMARY KEY,
+    key_name TEXT NOT NULL,
+    key_digest BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;

@@ -1,0 +1,84 @@
+"""What takes many transactions, piece by piece: whoever asked is told how far it is, and in the end it is one line among the actions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from rowq.arguments import PIECE
+from rowq.errors import RowqError
+from rowq.insights import Insights
+from rowq.model.message import State
+from rowq.steps import Read, Sleep, Steps
+from rowq.store import operating
+from rowq.store.calls import Act
+from rowq.store.work import Work
+
+Progress = Callable[[int], None]
+_REST = 0.2
+"""Seconds of sleep after which whoever is told may call it off."""
+
+_ORDER = (State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD, State.FINISHED)
+
+
+def purge(insights: Insights, queue: str, states: Sequence[State], progress: Progress | None) -> Steps[int]:
+    def pieces(tell: Progress) -> Steps[None]:
+        count = 0
+        for state in [state for state in _ORDER if state in states]:
+            seqs = yield Read(partial(insights.list_seqs, queue, state))
+            for start in range(0, len(seqs), PIECE):
+                piece = list(seqs[start : start + PIECE])
+                count += yield Act(partial(operating.purge, queue=queue, state=state, seqs=piece))
+                tell(count)
+
+    return _noted(pieces, progress, partial(operating.note_purge, queue=queue, states=states))
+
+
+def redrive(
+    act_of: Callable[[int, int], operating.Redrive],
+    event: str,
+    queue: str,
+    most: int,
+    piece: int,
+    rate: float | None,
+    progress: Progress | None,
+) -> Steps[int]:
+    """`act_of`: a piece that begins there, of so many at most."""
+
+    def pieces(tell: Progress) -> Steps[None]:
+        started = time.monotonic()
+        count, after = 0, 0
+        while count < most and after is not None:
+            moved, after = yield Act(act_of(after, min(piece, most - count)))
+            count += moved
+            tell(count)
+            if rate is not None and after is not None:
+                while (left := started + count / rate - time.monotonic()) > _REST:
+                    yield Sleep(_REST)
+                    tell(count)
+                yield Sleep(max(0.0, left))
+
+    return _noted(pieces, progress, partial(operating.note_dead, queue=queue, event=event))
+
+
+def _noted(pieces: Callable[[Progress], Steps[None]], progress: Progress | None, note: Callable[[Work, int], None]) -> Steps[int]:
+    """How many it was in all. What was broken off is noted too."""
+    done = 0
+
+    def tell(count: int) -> None:
+        nonlocal done
+        done = count
+        if progress is not None:
+            progress(count)
+
+    try:
+        yield from pieces(tell)
+    except Exception:
+        if done:
+            with suppress(RowqError):
+                yield Act(lambda work: note(work, done))
+        raise
+    yield Act(lambda work: note(work, done))
+    return done

@@ -1,0 +1,73 @@
+"""Tells open pages that something has changed; they ask for what they show by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rowq.errors import ServerUnavailable
+from rowq.server import asgi
+from rowq.server.admin.desk import Desk
+from rowq.server.patience import ClientGone, first_of
+
+EVERY = 1.0
+PING_EVERY = 15.0
+MOST = 100
+"""Pages that are told at the same time."""
+_CHECK_EVERY = 5
+_AGE_STEP_MS = 10_000
+"""What waits grows older, which a page shows even if nothing else happens."""
+
+_CHANGE = b"event: change\ndata: {}\n\n"
+_PING = b"event: ping\ndata: {}\n\n"
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+    (b"x-content-type-options", b"nosniff"),
+]
+
+
+async def stream_changes(desk: Desk, receive: asgi.Receive, send: asgi.Send) -> None:
+    """Goes on until the page is closed, its session or key is over, or the server stops."""
+    office = desk.office
+    if len(office.watching) >= MOST:
+        raise ServerUnavailable(f"{MOST} pages are told of changes already: close some, or load this one again to see what is new")
+    me = object()
+    office.watching.add(me)
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await _write(send, b": rowq\n\n")
+        await _tell(desk, receive, send)
+        await send({"type": "http.response.body", "body": b""})
+    except ClientGone:
+        return
+    finally:
+        office.watching.discard(me)
+
+
+async def _tell(desk: Desk, receive: asgi.Receive, send: asgi.Send) -> None:
+    """The first look is told of in any case: something may have changed between the page and its stream."""
+    loop = asyncio.get_running_loop()
+    seen: object = None
+    turn, written = 0, loop.time()
+    with desk.service.patience() as stop:
+        while True:
+            await first_of(asyncio.sleep(EVERY), receive, stop)
+            turn += 1
+            if stop.is_set() or (turn % _CHECK_EVERY == 0 and not await desk.office.sessions.holds(desk.visitor)):
+                return
+            await desk.office.depths.freshen()
+            now_seen = _state(desk)
+            if now_seen != seen or loop.time() - written >= PING_EVERY:
+                await _write(send, _PING if now_seen == seen else _CHANGE)
+                seen, written = now_seen, loop.time()
+
+
+def _state(desk: Desk) -> tuple[int, ...]:
+    office = desk.office
+    age = desk.service.engine.clock.now() // _AGE_STEP_MS if office.depths.has_ready else 0
+    return office.depths.version, office.rates.version, age
+
+
+async def _write(send: asgi.Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": True})

@@ -1,0 +1,168 @@
+"""What takes longer than somebody likes to wait: it goes on beside the requests, and a page tells how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Literal
+
+from msgspec import Struct
+
+from rowq.errors import Forbidden, NotFound, RowqError, ServerUnavailable
+from rowq.pieces import Progress
+from rowq.server.depths import Depths
+from rowq.server.errors import HttpError
+from rowq.server.gate import Identity
+from rowq.server.service import Service
+from rowq.wire import Count
+
+_log = logging.getLogger("rowq.server")
+
+KEPT = 100
+"""Of those that have ended the oldest go."""
+MOST_RUNNING = 20
+PATIENCE = 1.0
+"""Seconds that somebody waits before a page tells of the progress."""
+_GRACE = 0.5
+"""Seconds to come to the end of a piece, so that a job that is cancelled knows exactly what it has done."""
+
+Work = Callable[[Progress], Awaitable[Count]]
+
+
+class _Cancelled(Exception):
+    """Somebody wanted it so."""
+
+
+class Job(Struct, eq=False, kw_only=True):
+    queue: str
+    what: str
+    """`Requeue all dead letters`."""
+    done_word: str
+    """`requeued`."""
+    noun: str
+    back: str
+    """The page that it was started from."""
+    total: int | None
+    """How many there were at the start, if that is known."""
+    by: str | None
+    started_at: int
+    id: str
+    done: int = 0
+    state: Literal["running", "done", "cancelled", "failed"] = "running"
+    error: Exception | None = None
+    ended_at: int | None = None
+    is_unwanted: bool = False
+    """Somebody has cancelled it: it ends with the piece that it is at."""
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == "running"
+
+    @property
+    def summary(self) -> str:
+        """`3 of 5 dead letters were requeued`; somebody else may have been there first."""
+        of_how_many = "" if self.total is None or self.total <= self.done else f" of {self.total:,}"
+        is_one = (self.total if of_how_many else self.done) == 1
+        words = f"{self.done:,}{of_how_many} {self.noun}{'' if is_one else 's'} {'was' if self.done == 1 else 'were'} {self.done_word}."
+        match self.state:
+            case "failed":
+                why = self.error if isinstance(self.error, RowqError) else "the server's log tells why"
+                return f"{words} Then it failed: {why}"
+            case "cancelled":
+                return f"Cancelled: {words}"
+        return words
+
+
+class Jobs:
+    def __init__(self, service: Service, depths: Depths) -> None:
+        self._service = service
+        self._depths = depths
+        self._jobs: dict[str, Job] = {}
+        self._is_over = False
+
+    async def start(
+        self,
+        identity: Identity,
+        work: Work,
+        *,
+        queue: str,
+        what: str,
+        done_word: str,
+        back: str,
+        total: int | None,
+        noun: str = "dead letter",
+    ) -> Job:
+        """Begins it, and waits a moment: most are over by then."""
+        if len(self.running()) >= MOST_RUNNING:
+            sentence = f"{MOST_RUNNING} jobs are running already: wait for one to end, or cancel one"
+            raise HttpError(HTTPStatus.TOO_MANY_REQUESTS, "too_many_requests", sentence)
+        if self._is_over:
+            raise ServerUnavailable("the server is stopping")
+        job = Job(
+            queue=queue,
+            what=what,
+            done_word=done_word,
+            noun=noun,
+            back=back,
+            total=total,
+            by=identity.name,
+            started_at=self._service.engine.clock.now(),
+            id=secrets.token_urlsafe(12),
+        )
+        self._jobs[job.id] = job
+        self._forget()
+        job.task = asyncio.create_task(self._run(job, work, identity))
+        await asyncio.wait((job.task,), timeout=PATIENCE)
+        return job
+
+    def running(self, identity: Identity | None = None) -> list[Job]:
+        """Those that somebody may know of; without an identity all."""
+        return [job for job in self._jobs.values() if job.is_running and (identity is None or identity.reaches(job.queue))]
+
+    def find(self, identity: Identity, id: str) -> Job:
+        job = self._jobs.get(id)
+        if job is None or not identity.reaches(job.queue):
+            raise NotFound("there is no such job: it ended a while ago, or the server was started since")
+        return job
+
+    async def cancel(self, job: Job) -> None:
+        job.is_unwanted = True
+        if job.task is not None:
+            await asyncio.wait((job.task,), timeout=_GRACE)
+            job.task.cancel()
+            await asyncio.wait((job.task,))
+
+    async def end(self) -> None:
+        """The server stops: what was done stays done."""
+        self._is_over = True
+        await asyncio.gather(*(self.cancel(job) for job in self.running()))
+
+    async def _run(self, job: Job, work: Work, identity: Identity) -> None:
+        def progress(count: int) -> None:
+            job.done = count
+            if job.is_unwanted:
+                raise _Cancelled
+            if not self._service.gate.holds(identity):
+                raise Forbidden("the key that began it was revoked")
+
+        try:
+            job.done = (await work(progress)).count
+            job.state = "done"
+        except (_Cancelled, asyncio.CancelledError):
+            job.state = "cancelled"
+        except Exception as error:
+            job.state, job.error = "failed", error
+            if not isinstance(error, RowqError):
+                _log.exception("a job failed: %s of %s", job.what, job.queue)
+        finally:
+            job.ended_at = self._service.engine.clock.now()
+            self._depths.stale(job.queue)
+
+    def _forget(self) -> None:
+        ended = [id for id, job in self._jobs.items() if not job.is_running]
+        for id in ended[: max(0, len(ended) - KEPT)]:
+            del self._jobs[id]

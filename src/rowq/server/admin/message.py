@@ -1,0 +1,94 @@
+"""A message: what is in it, where it is, and what happened to it line by line. Also one that is gone, as long as that is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+
+from starlette.responses import Response
+
+from rowq.errors import MessageNotFound
+from rowq.model.message import Event
+from rowq.model.queue import split_name
+from rowq.server.admin import confirmation, payload
+from rowq.server.admin.desk import Desk, details_url
+from rowq.server.api import messages, queues
+from rowq.spelling import write_setting
+from rowq.store.finding import not_found
+from rowq.wire import MessageLook, to_backoff
+
+_LINES = 500
+"""Of what happened: one that is tried for ever has a long story, and its end tells more than its beginning."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+async def show_details(desk: Desk) -> Response:
+    queue, id = split_name(desk.path["queue"])[0], desk.path["id"]
+    message, events = await _look(desk, id)
+    where = message.queue if message is not None else events[-1].queue
+    if split_name(where)[0] != queue:
+        return desk.go(details_url(where, id))
+    policy = await desk.call(queues.get_policy, queue=queue)
+    return desk.show(
+        "message/details.html",
+        queue=queue,
+        id=id,
+        message=message,
+        events=events[-_LINES:],
+        left_out=max(0, len(events) - _LINES),
+        shown=None if message is None or _is_bodiless(message) else await asyncio.to_thread(payload.shown, message),
+        max_attempts=policy.max_attempts if message is None or message.max_attempts is None else message.max_attempts,
+        backoff=None if message is None else write_setting("backoff", to_backoff(message.backoff_ms)),
+        now=desk.service.engine.clock.now(),
+    )
+
+
+async def download(desk: Desk) -> Response:
+    """The payload as it is, to be kept as a file: no browser shows it, whatever is in it."""
+    message: MessageLook = await desk.call(messages.get_message, id=desk.path["id"])
+    data, ending = await asyncio.to_thread(payload.whole, message)
+    if desk.asked("as") == "base64":
+        data, ending = base64.b64encode(data), "base64.txt"
+    name = f"{_UNSAFE.sub('_', message.id)}.{ending}"
+    kind = "application/octet-stream" if ending == "bin" else "text/plain; charset=utf-8"
+    return Response(data, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+async def remove(desk: Desk) -> Response:
+    """Wherever it is; a consumer that has it finds its receipt gone."""
+    id = desk.path["id"]
+    message: MessageLook = await desk.call(messages.get_message, id=id)
+    if not confirmation.is_given(desk):
+        held = " A consumer is at work on it, and will find it gone." if message.state == "leased" else ""
+        return confirmation.ask(
+            desk,
+            sentence=f"The message {id} of {message.queue} is deleted for good. This cannot be undone.{held}",
+            number=1,
+            label="Delete the message",
+            back=details_url(message.queue, id),
+        )
+    await desk.call(messages.delete_message, id=id)
+    desk.office.depths.stale(message.queue)
+    suffix = "-dlq" if message.state == "dead" else ""
+    return desk.go(f"/queue/{message.queue}{suffix}/", f"The message {id} was deleted.")
+
+
+async def _look(desk: Desk, id: str) -> tuple[MessageLook | None, list[Event]]:
+    """Where it is now, and what happened to it; one of them at least."""
+    message: MessageLook | None = None
+    events: list[Event] = []
+    try:
+        message = await desk.call(messages.get_message, id=id)
+        events = (await desk.call(messages.audit, id=id)).events
+    except MessageNotFound:
+        if message is None:
+            events = (await desk.call(messages.audit, id=id)).events
+    if message is None and not events:
+        raise not_found(id)
+    return message, events
+
+
+def _is_bodiless(message: MessageLook) -> bool:
+    """Its queue keeps of what is finished that it was there, but not what was in it."""
+    return message.state == "finished" and message.payload is None

@@ -1,0 +1,60 @@
+"""The table of all pages."""
+
+from __future__ import annotations
+
+from rowq.server.admin import dashboard, dead, events, login, message, operations, progress, queue, redriving, resending, sending, settings
+from rowq.server.admin.page import Page
+
+_OPERATIONS = (
+    Page("GET", "/events", events.stream_changes, streams=True),
+    Page("GET", "/consumers", operations.show_consumers, menu="Consumers"),
+    Page("GET", "/streams", operations.show_streams, menu="Streams", of_the_whole=True),
+    Page("POST", "/streams/{stream}/revocation", operations.revoke_stream, of_the_whole=True),
+    Page("GET", "/sweeps", operations.show_sweeps, menu="Sweeps", of_the_whole=True),
+    Page("POST", "/sweeps/{sweep}", operations.run_sweep, of_the_whole=True),
+    Page("GET", "/actions", operations.show_actions, menu="Actions"),
+    Page("GET", "/health", operations.show_health, menu="Health", of_the_whole=True),
+)
+
+_QUEUES = (
+    Page("GET", "/queue/{queue}", queue.show_queue),
+    Page("GET", "/queue/{queue}/", queue.show_queue),
+    Page("GET", "/queue/{queue}/messages", queue.show_queue),
+    Page("GET", "/queue/{queue}/messages/{id}/details", message.show_details),
+    Page("GET", "/queue/{queue}/messages/{id}/payload", message.download),
+    Page("POST", "/queue/{queue}/messages/{id}/removal", message.remove),
+    Page("GET", "/queue/{queue}/send", sending.show_form),
+    Page("POST", "/queue/{queue}/send", sending.send),
+    Page("POST", "/queue/{queue}/pause", queue.pause),
+    Page("POST", "/queue/{queue}/resumption", queue.resume),
+    Page("GET", "/queue/{queue}/purge", queue.show_purge),
+    Page("POST", "/queue/{queue}/purge", queue.purge),
+    Page("POST", "/queue/{queue}/removal", queue.remove),
+    Page("GET", "/queue/{queue}/settings", settings.show_settings),
+    Page("POST", "/queue/{queue}/settings", settings.change_setting),
+    Page("GET", "/config", settings.show_config, menu="Config"),
+)
+
+_DEAD = (
+    Page("GET", "/dead", dead.show_all, menu="Dead letters"),
+    Page("POST", "/queue/{queue}/dead/redrive", redriving.redrive),
+    Page("POST", "/queue/{queue}/dead/removal", redriving.remove),
+    Page("DELETE", "/queue/{queue}/messages", redriving.delete_all),
+    Page("POST", "/queue/{queue}/messages/requeue", redriving.requeue_all),
+    Page("DELETE", "/queue/{queue}/messages/{id}", redriving.delete_one),
+    Page("POST", "/queue/{queue}/messages/requeue/{id}", redriving.requeue_one),
+    Page("GET", "/queue/{queue}/messages/{id}/resend", resending.show_form),
+    Page("POST", "/queue/{queue}/messages/{id}/resend", resending.resend),
+    Page("GET", "/jobs/{id}", progress.show_job),
+    Page("POST", "/jobs/{id}/cancellation", progress.cancel_job),
+)
+
+PAGES: tuple[Page, ...] = (
+    Page("GET", "/login", login.show_login, is_open=True),
+    Page("POST", "/login", login.log_in, is_open=True),
+    Page("POST", "/logout", login.log_out),
+    Page("GET", "/", dashboard.show_dashboard, menu="Queues"),
+    *_DEAD,
+    *_OPERATIONS,
+    *_QUEUES,
+)

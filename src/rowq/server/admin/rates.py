@@ -1,0 +1,204 @@
+"""How much happens: what came in, was done and failed in the last hour, by queue, in slots of ten seconds.
+
+It follows the audit, so it sees what every process does, whether or not it asks this server. Of queues without an audit it knows what
+the server's own meter counts. Both know no more than what is there: a rate is a lower bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+from rowq.meter import OTHER
+from rowq.model.queue import resolve
+from rowq.server.admin.history import DEAD, FAILED, IN, LATE, OUT, SLOT_MS, SLOTS, History
+from rowq.server.service import Service
+
+_log = logging.getLogger("rowq.server")
+
+EVERY = 5.0
+REST = 20
+"""After a look it rests for so many times what that took, and for EVERY seconds at least."""
+MOST_QUEUES = 1_000
+MOST_CONSUMERS = 5_000
+MOST_LINES = 1_000_000
+"""Of the audit, in one look; older ones are left out."""
+CONSUMER_SLOTS = 30
+_HOUR_MS = 3_600_000
+
+_KINDS_OF: dict[str, tuple[int, ...]] = {
+    "enqueued": (IN,),
+    "acked": (OUT,),
+    "nacked": (FAILED,),
+    "rejected": (FAILED,),
+    "expired": (FAILED,),
+    "lease_expired": (FAILED, LATE),
+    "dead": (DEAD,),
+}
+"""By event. A dead letter was nacked, rejected, late or expired before, so it is no failure more."""
+
+
+class _Line(NamedTuple):
+    """So many events of one kind; `who` is a consumer, where that is known."""
+
+    queue: str
+    event: str
+    who: str | None
+    slot: int
+    times: int
+
+
+_Totals = dict[str, dict[str, int]]
+
+
+class Rates:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.version = 0
+        """Another one whenever the rates of the last minutes may be others."""
+        self._now = 0
+        self._queues: dict[str, list[array[int]]] = {}
+        self._all = _rings()
+        self._acks: dict[int, Counter[tuple[str, str]]] = {}
+        self._after: int | None = None
+        self._end = self._ended_at = 0
+        self._settings_version: int | None = None
+        self._unaudited: frozenset[str] = frozenset()
+        self._counted: _Totals = {}
+
+    async def follow(self) -> None:
+        """Goes on until it is cancelled. A database that does not answer is asked again."""
+        loop = asyncio.get_running_loop()
+        is_failing = False
+        while True:
+            started = loop.time()
+            try:
+                await self.look()
+                is_failing = False
+            except Exception:
+                if not is_failing:
+                    _log.exception("the audit cannot be read, so the pages show no rates until it can")
+                is_failing = True
+            await asyncio.sleep(max(EVERY, REST * (loop.time() - started)))
+
+    async def look(self) -> None:
+        """Takes over what has happened since the last time. It reads in a thread, and writes here."""
+        self._take(*await asyncio.to_thread(self._read))
+
+    def of(self, queue: str) -> History:
+        return self._history(self._queues.get(queue))
+
+    def total(self, queues: Iterable[str] | None = None) -> History:
+        """Of all queues, or of some."""
+        if queues is None:
+            return self._history(self._all)
+        found = [self._queues[queue] for queue in queues if queue in self._queues]
+        return self._history([array("I", map(sum, zip(*rings, strict=True))) for rings in zip(*found, strict=True)] if found else None)
+
+    def acks_per_minute(self) -> Mapping[tuple[str, str], float]:
+        """By (queue, consumer), in the last five minutes; only those that acked anything."""
+        sums: Counter[tuple[str, str]] = Counter()
+        for acks in self._acks.values():
+            sums.update(acks)
+        minutes = CONSUMER_SLOTS * SLOT_MS / 60_000
+        return {who: count / minutes for who, count in sums.items()}
+
+    def _history(self, rings: list[array[int]] | None) -> History:
+        if rings is None:
+            return History.empty()
+        cut = (self._now + 1) % SLOTS
+        return History([ring[cut:] + ring[:cut] for ring in rings])
+
+    def _read(self) -> tuple[list[_Line], int]:
+        """Up to where the audit ended at the last look, and when that was: a transaction of a server may still have been open that
+        drew a number before."""
+        engine = self._service.engine
+        insights, now, end = engine.insights, engine.clock.now(), engine.insights.audit_end()
+        if self._after is None or end < self._after:  # the audit was emptied, or the database restored
+            self._after, self._end, self._ended_at = insights.audit_start(now - _HOUR_MS), end, now
+        after, upto = max(self._after, self._end - MOST_LINES), self._end
+        lines = [_Line(*line) for line in insights.tally_audit(after, upto)] if upto > after else []
+        lines += self._read_meter()
+        seen_at = self._ended_at
+        self._after, self._end, self._ended_at = max(self._after, upto), end, now
+        return lines, seen_at
+
+    def _read_meter(self) -> list[_Line]:
+        """Of the queues that keep no audit."""
+        engine = self._service.engine
+        insights, meter = engine.insights, engine.meter
+        version = insights.settings_version()
+        if version != self._settings_version:
+            resolved = {queue: resolve(settings, insights.defaults) for queue, settings in insights.all_settings().items()}
+            self._unaudited, self._settings_version = frozenset(queue for queue, policy in resolved.items() if not policy.audit), version
+        if meter is None or not self._unaudited:
+            self._counted = {}
+            return []
+        now = engine.clock.now()
+        slot = now - now % SLOT_MS
+        counted = {queue: dict(found.counts) for queue, found in meter.read()[0].items() if queue in self._unaudited}
+        known, self._counted = self._counted, counted
+        return [
+            _Line(queue, event, None, slot, count - known[queue].get(event, 0))
+            for queue, counts in counted.items()
+            if queue in known and queue != OTHER
+            for event, count in counts.items()
+            if count > known[queue].get(event, 0)
+        ]
+
+    def _take(self, lines: list[_Line], seen_at: int) -> None:
+        """The last hour ends where everything is known, or a chart would always end with a fall."""
+        self._advance(seen_at // SLOT_MS)
+        for line in lines:
+            number = min(line.slot // SLOT_MS, self._now)  # the meter is ahead, and the clock of another process may be
+            kinds = _KINDS_OF.get(line.event)
+            if kinds is None or number <= self._now - SLOTS:
+                continue
+            for rings in (self._all, self._rings_of(line.queue)):
+                for kind in kinds:
+                    rings[kind][number % SLOTS] += line.times
+            if line.event == "acked" and line.who is not None:
+                self._note_ack((line.queue, line.who), number, line.times)
+        if lines or self._is_calming():
+            self.version += 1
+
+    def _is_calming(self) -> bool:
+        """Whether a rate of the last minutes is on its way down to zero."""
+        newest = range(self._now - CONSUMER_SLOTS, self._now + 1)
+        return any(ring[number % SLOTS] for ring in self._all for number in newest)
+
+    def _advance(self, number: int) -> None:
+        """Time goes on, and what was an hour ago is forgotten."""
+        fresh = {slot % SLOTS for slot in range(max(self._now + 1, number - SLOTS + 1), number + 1)}
+        for ring in chain(self._all, *self._queues.values()) if fresh else ():
+            for place in fresh:
+                ring[place] = 0
+        self._now = max(self._now, number)
+        self._acks = {slot: acks for slot, acks in self._acks.items() if slot > self._now - CONSUMER_SLOTS}
+
+    def _rings_of(self, queue: str) -> list[array[int]]:
+        """Of one that there is no room for they lead nowhere."""
+        rings = self._queues.get(queue)
+        if rings is None:
+            if len(self._queues) >= MOST_QUEUES:
+                self._queues = {queue: rings for queue, rings in self._queues.items() if any(map(any, rings))}
+            if len(self._queues) >= MOST_QUEUES:
+                return _rings()
+            rings = self._queues[queue] = _rings()
+        return rings
+
+    def _note_ack(self, who: tuple[str, str], number: int, times: int) -> None:
+        if number <= self._now - CONSUMER_SLOTS:
+            return
+        acks = self._acks.setdefault(number, Counter())
+        if who in acks or len(acks) < MOST_CONSUMERS:
+            acks[who] += times
+
+
+def _rings() -> list[array[int]]:
+    return History.empty().counts

@@ -1,0 +1,110 @@
+"""Settings: of one queue, edited in place, and of all in one table. A change holds at once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from rowq.errors import InvalidArgument, QueueNotFound
+from rowq.model.queue import Origin, Policy, Settings, check_own_name, origins, resolve
+from rowq.server.admin.desk import Desk
+from rowq.server.api import queues
+from rowq.spelling import SETTINGS, Setting, parse_setting, write_setting
+from rowq.wire import SettingsBody, of_backoff, to_settings
+
+_GROUPS = (
+    ("Delivery and retries", ("paused", "lease", "max_attempts", "backoff", "on_exhausted", "delivery", "order")),
+    ("Leases that run out", ("count_lease_expiry", "lease_expiry_backoff", "require_receipt")),
+    ("Expiry", ("ttl", "ttl_from", "refresh_ttl", "on_expire")),
+    ("Limits", ("max_depth", "throughput_limit", "max_payload_bytes", "schema")),
+    ("What is kept", ("keep", "retention", "audit", "audit_retention")),
+    ("Dead letters", ("dlq_ttl", "dlq_exhausted")),
+)
+
+
+class Row(NamedTuple):
+    setting: Setting
+    value: str
+    """What holds, as people write it."""
+    origin: Origin
+    default: str
+    """What would hold if the queue said nothing."""
+
+
+async def show_settings(desk: Desk) -> Response:
+    return await _show(desk, check_own_name(desk.path["queue"]))
+
+
+async def change_setting(desk: Desk) -> Response:
+    """One at a time, so that nobody undoes what somebody else has changed meanwhile."""
+    queue, name = check_own_name(desk.path["queue"]), desk.given("name")
+    desk.identity.check("admin", queue)
+    try:
+        value = parse_setting(name, "" if desk.given("default") else desk.given("value"))
+        await desk.call(queues.configure, body=_body(name, value), queue=queue)
+    except InvalidArgument as error:
+        if name not in SETTINGS:
+            raise
+        return await _show(desk, queue, wrong=name, problem=str(error).removeprefix(f"{name}: "))
+    told = f"{name} is back to the default." if value is None else f"{name} is {write_setting(name, value)} now."
+    return desk.go(f"/queue/{queue}/settings#{name}", told)
+
+
+async def show_config(desk: Desk) -> Response:
+    """All queues, with what each has set itself; the server's defaults on top."""
+    found = await desk.call(queues.list_settings)
+    server = Settings(**to_settings(found.defaults))
+    rows = [(each.queue, _own(Settings(**to_settings(each.settings)), server)) for each in found.queues]
+    wanted = desk.asked("q").strip().lower()
+    return desk.show(
+        "settings/config.html",
+        rows=[row for row in rows if wanted in row[0].lower()],
+        count=len(rows),
+        wanted=desk.asked("q"),
+        defaults=_rows(Settings(), server),
+    )
+
+
+async def _show(desk: Desk, queue: str, wrong: str = "", problem: str = "") -> Response:
+    try:
+        found = await desk.call(queues.list_settings, query=queues.SettingsQuery(queue=queue))
+        own = Settings(**to_settings(found.queues[0].settings))
+        server = Settings(**to_settings(found.defaults))
+        is_known = True
+    except QueueNotFound:  # it can be configured before anything is sent to it
+        server = Settings(**to_settings((await desk.call(queues.list_settings)).defaults))
+        own, is_known = Settings(), False
+    rows = {row.setting.name: row for row in _rows(own, server)}
+    grouped = {name for _, names in _GROUPS for name in names}
+    others = tuple(name for name in rows if name not in grouped)
+    return desk.show(
+        "settings/queue.html",
+        status=400 if problem else 200,
+        queue=queue,
+        is_known=is_known,
+        paused=resolve(own, server).paused,
+        groups=[(title, [rows[name] for name in names]) for title, names in (*_GROUPS, ("More", others)) if names],
+        wrong=wrong,
+        problem=problem,
+        typed=desk.given("value"),
+    )
+
+
+def _rows(own: Settings, server: Settings) -> list[Row]:
+    holds, without, came_from = resolve(own, server), resolve(server), origins(own, server)
+    return [Row(setting, _write(setting, holds), came_from[setting.field], _write(setting, without)) for setting in SETTINGS.values()]
+
+
+def _own(own: Settings, server: Settings) -> list[Row]:
+    return [row for row in _rows(own, server) if row.origin == "queue"]
+
+
+def _write(setting: Setting, policy: Policy) -> str:
+    return write_setting(setting.name, getattr(policy, setting.field))
+
+
+def _body(name: str, value: Any) -> SettingsBody:
+    """A change of one setting, as the API takes it."""
+    field = SETTINGS[name].field
+    return SettingsBody(**({"backoff_ms": of_backoff(value)} if field == "backoff" else {field: value}))

@@ -1,0 +1,193 @@
+"""The site: an application of its own, on a port of its own. Every request is greeted, checked, answered and given the same headers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route as StarletteRoute
+from starlette.routing import Router
+
+from rowq.errors import InvalidArgument, Unauthorized
+from rowq.server import answering, asgi
+from rowq.server.admin.desk import Desk
+from rowq.server.admin.office import Office
+from rowq.server.admin.page import Page
+from rowq.server.admin.pages import PAGES
+from rowq.server.admin.session import SAFE, Visitor
+from rowq.server.errors import HttpError, to_answer
+from rowq.server.logs import KEY_IN_SCOPE
+from rowq.server.patience import ClientGone
+from rowq.server.reading import read_body
+from rowq.server.service import Service
+from rowq.wire import Problem
+
+_log = logging.getLogger("rowq.server")
+
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+)
+HEADERS = {
+    "content-security-policy": "; ".join(_POLICY),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_MAX_FIELDS = 12_000
+"""Of a form: ten thousand messages may be chosen at once."""
+_MOST_OF_STRANGERS = 64 << 10
+"""Bytes of a form, from those who have yet to log in."""
+
+
+class Site:
+    def __init__(self, service: Service, *, database: str = "", workers: int = 1, api: str = "http://localhost:8080") -> None:
+        """`database`: its URL as people may see it. `workers`: how many processes serve it. `api`: where the API is."""
+        menu = tuple(page for page in PAGES if page.menu)
+        self.office = office = Office(service, menu, database=database, workers=workers, api=api)
+        by_path: dict[str, dict[str, Page]] = {}
+        for page in PAGES:
+            by_path.setdefault(page.path, {})[page.method] = page
+        endpoints = [StarletteRoute(path, _Endpoint(office, pages)) for path, pages in by_path.items()]
+        routes = [StarletteRoute("/static/{name}", office.static), *endpoints]
+        self._router = Router(routes, default=_Endpoint(office, {}), redirect_slashes=False)  # it would lead to whatever Host says
+
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        if scope["type"] != "http":
+            return
+        watched = answering.Watched(send)
+        try:
+            await self._router(scope, receive, watched)
+        except ClientGone:
+            return
+        except Exception:
+            if watched.has_begun:
+                _log.exception("a page broke off: %s", scope["path"])
+                return
+            raise
+
+
+class _Endpoint:
+    """What lies behind one path of the site."""
+
+    def __init__(self, office: Office, pages: dict[str, Page]) -> None:
+        self._office = office
+        self._pages = pages if "GET" not in pages or pages["GET"].streams else {**pages, "HEAD": pages["GET"]}
+
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        visitor: Visitor | None = None
+        try:
+            visitor = await self._office.sessions.greet(scope)
+            scope[KEY_IN_SCOPE] = None if visitor.identity is None else visitor.identity.name
+            response = await self._answer(visitor, scope, receive, send)
+        except ClientGone:
+            raise
+        except Exception as error:
+            response = self._refuse(error, visitor, scope)
+        if response is None:
+            return
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        if visitor is not None and visitor.is_new and "set-cookie" not in response.headers:
+            visitor.give_cookie(response)
+        await response(scope, receive, send)
+
+    async def _answer(self, visitor: Visitor, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> Response | None:
+        method = scope["method"]
+        page = self._find(method, scope["path"])
+        if visitor.identity is None and not page.is_open:
+            return _to_login(scope)
+        desk = _desk(self._office, visitor, scope, await self._form(page, receive) if method not in SAFE else {})
+        if method not in SAFE:
+            visitor.check_form(desk.headers.get("x-csrf-token") or desk.form.get("csrf", [None])[-1])
+        if page.of_the_whole and not desk.identity.sees_all:
+            return desk.show("operations/whole.html", status=403, name=page.menu)
+        handler: Any = page.handler
+        if page.streams:
+            await handler(desk, receive, send)
+            return None
+        response: Response = await handler(desk)
+        return response
+
+    def _find(self, method: str, path: str) -> Page:
+        page = self._pages.get(method)
+        if page is not None:
+            return page
+        if not self._pages:
+            raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is no page at {path!r}")
+        allowed = ", ".join(sorted(self._pages))
+        sentence = f"{method} is not possible here; {allowed} is"
+        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", allowed.encode())])
+
+    async def _form(self, page: Page, receive: asgi.Receive) -> dict[str, list[str]]:
+        """A large one takes seconds to read, which others need not wait for, and which strangers may not send."""
+        service = self._office.service
+        limit = min(_MOST_OF_STRANGERS, service.limits.max_body_bytes) if page.is_open else service.limits.max_body_bytes
+        body = await read_body(receive, limit, service.stopwatch)
+        return _fields(body, "form") if len(body) <= _MOST_OF_STRANGERS else await asyncio.to_thread(_fields, body, "form")
+
+    def _refuse(self, error: Exception, visitor: Visitor | None, scope: asgi.Scope) -> Response:
+        """A page for people; for programs, which do not ask for one, the JSON of the API."""
+        status, body, headers = to_answer(error)
+        accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+        if visitor is None or b"text/html" not in accepts:
+            response = Response(body, status, media_type="application/json")
+        else:
+            problem = msgspec.json.decode(body, type=Problem)
+            desk = _desk(self._office, visitor, scope, {}, lenient=True)
+            response = desk.show("problem.html", status=status, problem=problem, status_code=int(status))
+            if desk.is_fragment and scope["method"] in SAFE and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                response.headers["HX-Refresh"] = "true"  # what an open page shows is no longer there: it tells so itself
+        for name, value in headers:
+            if name != b"www-authenticate":  # a browser would ask for a password in a window of its own
+                response.headers[name.decode()] = value.decode()
+        return response
+
+
+def _desk(office: Office, visitor: Visitor, scope: asgi.Scope, form: dict[str, list[str]], *, lenient: bool = False) -> Desk:
+    client = scope.get("client")
+    return Desk(
+        office,
+        visitor,
+        path=scope.get("path_params", {}),
+        url=quote(scope["path"]),
+        query={} if lenient else _fields(scope["query_string"], "query"),
+        form=form,
+        headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+        address=client[0] if client else "",
+        is_secure=scope["scheme"] == "https",
+    )
+
+
+def _fields(data: bytes, what: str) -> dict[str, list[str]]:
+    try:
+        return parse_qs(data.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except ValueError as error:
+        raise InvalidArgument(f"the {what} cannot be read: {error}") from None
+
+
+def _to_login(scope: asgi.Scope) -> Response:
+    headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
+    said: dict[bytes, Any] = dict(headers)
+    if scope["method"] not in SAFE or b"text/html" not in said.get(b"accept", b""):
+        raise Unauthorized("log in first: the page /login takes a key that has the scope admin")
+    query = scope["query_string"].decode("latin-1")
+    url = "/login?next=" + quote(scope["path"] + (f"?{query}" if query else ""), safe="")
+    if said.get(b"hx-request") == b"true":
+        return Response(status_code=204, headers={"HX-Redirect": url})
+    return RedirectResponse(url, 303)

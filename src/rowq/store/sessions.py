@@ -1,0 +1,54 @@
+"""Sessions of the pages, as rows: opened at a login, found at each request, closed at the log-out or when their time is over."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rowq.store.access import audit
+from rowq.store.dialect import Row, Session
+from rowq.store.work import Work
+
+MOST = 1_000
+"""Of one key: the oldest make room. A script that logs in again and again fills no disk."""
+
+
+class SignedIn(NamedTuple):
+    """`key_digest`: of the secret that was shown; another key under the same name is somebody else."""
+
+    key_name: str
+    key_digest: bytes
+    expires_at: int
+
+
+def open(work: Work, digest: bytes, key_name: str, key_digest: bytes, expires_at: int) -> None:
+    retire(work, MOST)
+    _remove(work, work.session.rows("list_surplus_sessions", key_name=key_name, offset=MOST - 1, limit=MOST))
+    values = {"key_name": key_name, "key_digest": key_digest, "created_at": work.now, "expires_at": expires_at}
+    work.session.write("insert_session", digest=digest, **values)
+    audit(work, "signed_in", key=key_name)
+
+
+def close(work: Work, digest: bytes) -> None:
+    """One that is over already is none."""
+    signed_in = find(work.session, digest)
+    if signed_in is not None and work.session.run("delete_session", digest=digest):
+        audit(work, "signed_out", key=signed_in.key_name)
+
+
+def find(session: Session, digest: bytes) -> SignedIn | None:
+    """Whether its time is over is for the caller to see."""
+    row = session.row("find_session", digest=digest)
+    return None if row is None else SignedIn(row[0], bytes(row[1]), row[2])
+
+
+def retire(work: Work, limit: int) -> int:
+    """Those whose time is over."""
+    rows = work.session.rows("list_ended_sessions", now=work.now, limit=limit)
+    _remove(work, rows)
+    return len(rows)
+
+
+def _remove(work: Work, rows: list[Row]) -> None:
+    """In one order, whoever does it."""
+    if rows:
+        work.session.many("delete_session", ("digest",), sorted((bytes(row[0]),) for row in rows))

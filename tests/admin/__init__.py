@@ -1,0 +1,1 @@
+"""The admin pages, as an operator has them: in a real browser."""
