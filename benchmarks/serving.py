@@ -32,7 +32,7 @@ def rowq_server(database: Path) -> Iterator[int]:
     """`rowq serve` as a user starts it: its defaults, with a key."""
     with _free_port() as port:
         pass
-    command = [sys.executable, "-m", "rowq.cli.main", "--url", f"sqlite:///{database}", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "rowq.cli.main", "--url", f"sqlite:///{database}", "serve", "--port", str(port), "--admin-port", "0"]
     with _running(command, port, env={**os.environ, "ROWQ_API_KEY": SECRET}):
         yield port
 

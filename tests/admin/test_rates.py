@@ -32,12 +32,16 @@ class Followed:
         self.here = rowq.connect(url, clock=self.clock, upkeep=False)
         self.there = rowq.connect(url, clock=self.clock, upkeep=False)
         self.here._engine.attach(Meter())
-        self.rates = Rates(Service(self.here._engine, Gate()))
+        self.is_watched = True
+        self.rates = self._new()
 
     def again(self) -> Rates:
         """As after a restart."""
-        self.rates = Rates(Service(self.here._engine, Gate()))
+        self.rates = self._new()
         return self.look()
+
+    def _new(self) -> Rates:
+        return Rates(Service(self.here._engine, Gate()), lambda: self.is_watched)
 
     def look(self, times: int = 2) -> Rates:
         """What happened until now is there with the second look: the first only learns where the audit ends."""
@@ -147,6 +151,45 @@ def test_an_audit_that_is_switched_off_and_on_counts_nothing_twice(followed: Fol
     assert followed.counts()[0] == 7
     followed.here.send("q", 1)
     assert followed.counts()[0] == 8
+
+
+class TestABusyServer:
+    """Where more happens than is counted for nobody."""
+
+    @pytest.fixture(autouse=True)
+    def busy(self, followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "CHEAP", 0)
+        followed.is_watched = False
+
+    def test_alone_it_goes_by_its_meter(self, followed: Followed) -> None:
+        followed.look()
+        followed.here.send_many("q", range(20))
+        for delivery in followed.here.receive("q", max=20, consumer="c"):
+            followed.here.ack(delivery)
+        rates = followed.look()
+        assert (sum(rates.of("q").counts[IN]), sum(rates.of("q").counts[OUT])) == (20, 20)
+        assert not rates.acks_per_minute()  # of which the meter knows nothing: so the audit was not asked
+        assert (sum(followed.look().of("q").counts[IN]), sum(rates.total().counts[OUT])) == (20, 20)
+
+    def test_what_others_do_is_counted_all_the_same(self, followed: Followed) -> None:
+        followed.look()
+        followed.here.send_many("q", range(20))
+        followed.there.send_many("q", range(5))
+        assert sum(followed.look().of("q").counts[IN]) == 25
+
+    def test_dead_letters_are_counted_whatever_they_died_of(self, followed: Followed) -> None:
+        followed.look()
+        followed.here.send_many("q", range(3))
+        for delivery in followed.here.receive("q", max=3):
+            followed.here.reject(delivery)
+        assert sum(followed.look().of("q").counts[DEAD]) == 3
+
+    def test_whoever_looks_is_told_who_did_it(self, followed: Followed) -> None:
+        followed.look()
+        followed.is_watched = True
+        followed.here.send("q", 1)
+        followed.here.ack(followed.here.receive("q", consumer="c")[0])
+        assert ("q", "c") in followed.look().acks_per_minute()
 
 
 def test_consumers_have_rates_of_their_own(followed: Followed) -> None:

@@ -123,7 +123,7 @@ def test_with_keys_the_first_steps_say_where_the_key_goes(tmp_path: Path) -> Non
 def test_it_serves_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         port = probe.getsockname()[1]
-    served = Served(tmp_path, "--port", str(port))
+    served = Served(tmp_path, "--port", str(port), "--admin-port", "0")
     try:
         assert served.process.stdout is not None
         served.process.stdout.close()

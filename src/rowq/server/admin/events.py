@@ -18,6 +18,8 @@ _AGE_STEP_MS = 10_000
 """What waits grows older, which a page shows even if nothing else happens."""
 
 _CHANGE = b"event: change\ndata: {}\n\n"
+_GREETING = b"retry: 1000\n\n"
+"""In how many milliseconds a browser comes again that has lost us."""
 _PING = b"event: ping\ndata: {}\n\n"
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -36,7 +38,7 @@ async def stream_changes(desk: Desk, receive: asgi.Receive, send: asgi.Send) -> 
     office.watching.add(me)
     try:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        await _write(send, b": rowq\n\n")
+        await _write(send, _GREETING)
         await _tell(desk, receive, send)
         await send({"type": "http.response.body", "body": b""})
     except ClientGone:
@@ -47,15 +49,20 @@ async def stream_changes(desk: Desk, receive: asgi.Receive, send: asgi.Send) -> 
 
 async def _tell(desk: Desk, receive: asgi.Receive, send: asgi.Send) -> None:
     """The first look is told of in any case: something may have changed between the page and its stream."""
-    loop = asyncio.get_running_loop()
+    loop, sessions = asyncio.get_running_loop(), desk.office.sessions
     seen: object = None
-    turn, written = 0, loop.time()
+    turn, written, ended = 0, loop.time(), sessions.ended
     with desk.service.patience() as stop:
         while True:
             await first_of(asyncio.sleep(EVERY), receive, stop)
             turn += 1
-            if stop.is_set() or (turn % _CHECK_EVERY == 0 and not await desk.office.sessions.holds(desk.visitor)):
+            if stop.is_set():
                 return
+            if turn % _CHECK_EVERY == 0 or sessions.ended != ended:
+                ended = sessions.ended
+                if not await sessions.holds(desk.visitor):
+                    await _write(send, _CHANGE)  # the page asks, and is led to the login
+                    return
             await desk.office.depths.freshen()
             now_seen = _state(desk)
             if now_seen != seen or loop.time() - written >= PING_EVERY:

@@ -32,14 +32,14 @@ class Office:
         self.began = time.monotonic()
         self.sessions = Sessions(service)
         self.depths = Depths(service.engine) if service.metrics is None else service.metrics.depths
-        self.rates = Rates(service)
+        self.watching: set[object] = set()
+        """Those who are told of changes."""
+        self.rates = Rates(service, lambda: bool(self.watching))
         self.checkup = Checkup(service)
         self.jobs = Jobs(service, self.depths)
         self.searches = Searches()
         self.static = Static()
         self.templates = Templates(self.static)
-        self.watching: set[object] = set()
-        """Those who are told of changes."""
 
     @asynccontextmanager
     async def live(self) -> AsyncIterator[None]:

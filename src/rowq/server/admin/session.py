@@ -56,6 +56,8 @@ class Visitor(Struct):
 class Sessions:
     def __init__(self, service: Service) -> None:
         self._service = service
+        self.ended = 0
+        """How many have logged out."""
 
     async def greet(self, scope: asgi.Scope) -> Visitor:
         """Raises Forbidden for a page of another site."""
@@ -94,6 +96,7 @@ class Sessions:
     async def log_out(self, visitor: Visitor) -> Visitor:
         if visitor.identity is not None and visitor.identity.name is not None:
             await self._service.ask(self._service.engine.verbs.sign_out(_digest(visitor.token)), visitor.identity.actor)
+            self.ended += 1
         return Visitor(new_token(), None, True, visitor.is_local)
 
     async def _find(self, token: str) -> Identity | None:
