@@ -92,7 +92,7 @@ class _Entrance:
         stack.callback(self.close)
         self.sockets = open_sockets(config.host, config.port, config.backlog)
         if config.admin:
-            self.admin_sockets = open_sockets(config.admin_host, config.page_port, config.backlog, option="--admin-port")
+            self.admin_sockets = open_sockets(config.admin_host, config.page_port, config.backlog, option="--admin-port, or --no-admin")
         for host, sockets in ((config.host, self.sockets), (config.admin_host, self.admin_sockets)):
             if is_exposed(sockets):
                 check_exposed(host, has_keys=not self.gate.is_open)

@@ -46,12 +46,5 @@ async def _treat(asked: Asked[None, RedriveBody], kind: type[Redrive], progress:
 
 
 def _where(body: RedriveBody) -> Where:
-    return Where(
-        reason=body.reason,
-        error=body.error,
-        fingerprint=body.fingerprint,
-        key=body.key,
-        group=body.group,
-        died_before=body.died_before,
-        died_after=body.died_after,
-    )
+    """A body has every field of it by the same name, and some more."""
+    return Where(**{field: getattr(body, field) for field in Where.__struct_fields__})
