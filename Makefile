@@ -2,7 +2,7 @@
 #
 #   make test ARGS="tests/contract -k stale"     what to run, and how
 #   make test PYTHON=python3.12                  that Python, in an environment beside the usual one
-#   make serve ARGS="--port 9000"                what `rowq serve` takes
+#   make serve ARGS="--port 9000"                what `rowq serve` takes; with --url, the driver of that database is installed
 
 PYTHON  ?=
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3)
@@ -12,14 +12,14 @@ WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 ARGS    ?=
 
 BIN   := $(VENV)/bin
-TREES := $(wildcard src tests benchmarks examples)
+TREES := $(wildcard src tests benchmarks trust examples docs/site)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test check format bench screenshots clean tools
+.PHONY: help serve test check audit format bench torture soak sabotage fuzz docs screenshots clean tools
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,13 @@ check: $(VENV)/.has-dev ## Check format, lint, types and imports
 	$(BIN)/ruff check $(TREES)
 	$(BIN)/mypy $(TREES)
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
+
+# What the service knows nothing of counts as a failure: an audit that could not look has found nothing out.
+audit: $(VENV)/.has-audit ## Ask PyPI which of the packages that rowq uses have known holes
+	@$(BIN)/python -m pip list --format=freeze --exclude pip --exclude setuptools --exclude rowq > $(VENV)/audited.txt
+	@$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement $(VENV)/audited.txt || { \
+	    echo "No clean audit: either a package has a known hole, or PyPI's advisories could not be read for one (see above)." >&2; exit 1; }
 
 format: $(VENV)/.has-dev ## Format the code, and mend what lint can mend itself
 	$(BIN)/ruff check --fix-only $(TREES)
@@ -40,11 +47,29 @@ format: $(VENV)/.has-dev ## Format the code, and mend what lint can mend itself
 bench: $(VENV)/.has-bench tools ## Measure rowq and its peers in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
+torture: $(VENV)/.has-dev tools ## Use rowq from many processes while everything fails, and check every promise
+	$(BIN)/python -m trust.torture $(ARGS)
+
+sabotage: $(VENV)/.has-dev tools ## Break rowq in many ways, one at a time, and see whether the tests notice each
+	$(BIN)/python -m trust.sabotage $(ARGS)
+
+fuzz: $(VENV)/.has-fuzz ## Search for input that breaks something, for ten minutes
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
+soak: $(VENV)/.has-dev ## Send ten million messages through one server on each database, and see whether anything grows
+	$(BIN)/python -m trust.soak $(ARGS)
+
+docs: $(VENV)/.has-docs ## Build the documents as a site, to be opened in a browser
+	@$(BIN)/python -W error -m docs.site
+
 screenshots: $(VENV)/.has-dev ## Take the pictures of the admin pages anew
 	@sh tests/support/tools.sh fonts
 	$(BIN)/python -m tests.admin.screenshots $(ARGS)
 
-serve: $(VENV)/.has-serve ## Serve the queues in rowq.db over HTTP
+# The driver of the database that it is told to use.
+NAMED  := $(ARGS) $(ROWQ_URL)
+DRIVER := $(if $(findstring postgres,$(NAMED)),postgresql) $(if $(findstring mariadb:,$(NAMED))$(findstring mysql:,$(NAMED)),mariadb)
+serve: $(VENV)/.has-serve $(DRIVER:%=$(VENV)/.has-%) ## Serve the queues in rowq.db over HTTP
 	$(BIN)/rowq serve $(ARGS)
 
 clean: ## Remove all that was made, the environments too
@@ -55,16 +80,19 @@ clean: ## Remove all that was made, the environments too
 tools:
 	@sh tests/support/tools.sh
 
+# At a terminal pip shows how far it is; elsewhere it speaks only when something is wrong.
+INSTALL = $(BIN)/python -m pip install $$(test -t 2 || echo --quiet --quiet) --editable
+
 # A stamp for each extra: pip runs again when pyproject.toml is newer.
 $(VENV)/.has-%: pyproject.toml | $(BIN)/python
 	@echo "Installing rowq[$*] into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --quiet --editable '.[$*]'
+	@$(INSTALL) '.[$*]'
 	@touch $@
 
 # The server needs no extra: what everybody gets is enough.
 $(VENV)/.has-serve: pyproject.toml | $(BIN)/python
 	@echo "Installing rowq into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --quiet --editable .
+	@$(INSTALL) .
 	@touch $@
 
 # The newest Python that runs: a name on the PATH may be a shim with nothing behind it, or lack venv's own parts.

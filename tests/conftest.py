@@ -1,14 +1,19 @@
-"""What holds for every test: how long Hypothesis searches, that slowness alone is no failure (pytest-timeout guards that), and servers."""
+"""What holds for every test: how long Hypothesis searches, that slowness alone is no failure (pytest-timeout guards that), servers, and
+the fixtures that many folders need. A folder that needs another one of the same name has its own."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from rowq import ManualClock
+from tests.support.blocking import LoopThread
+from tests.support.database import KINDS, Database, new_database
 from tests.support.servers.pool import close_pools, give_back_all
 from tests.support.servers.run import Run
 from tests.support.servers.server import Unavailable
@@ -60,6 +65,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     missing = [skip.partition(_MISSING)[2] for skip in skips if _MISSING in skip]
     for reason, tests in Counter(missing).items():
         terminalreporter.write_line(f"*** {tests} test{'s' * (tests > 1)} did not run: {reason}", red=True, bold=True)
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    """One of every kind."""
+    return new_database(request.param, tmp_path)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Which only the test moves."""
+    return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[LoopThread]:
+    """Where servers and event loops of tests run."""
+    thread = LoopThread()
+    yield thread
+    thread.stop()
 
 
 def _without_a_server() -> Generator[None]:

@@ -16,7 +16,7 @@ from rowq.errors import BrokerClosed, RowqError
 from rowq.flight import Flight
 from rowq.forks import forks
 from rowq.fusion import LOOK_UP_EVERY, Fusion
-from rowq.pending import Abandoned, Pending, Perform, WaitingLine, answer, outcome, perform_together, resolve
+from rowq.pending import Abandoned, Pending, Perform, WaitingLine, answered, perform_together, resolve, result_of
 from rowq.store.calls import Call
 
 FEW = 32
@@ -45,8 +45,8 @@ class Airway:
             route = self._open(loop)
         future = loop.create_future()
         route.join(Pending(call, time.monotonic() + self._timeout, future))
-        await answer(call, future, self.abandoned)
-        return await self._slow.run_async(call.anew()) if call.would_wait else outcome(call, self.abandoned)
+        await answered(call, future, self.abandoned)
+        return await self._slow.run_async(call.anew()) if call.would_wait else result_of(call, self.abandoned)
 
     def close(self) -> None:
         """Waits until what has begun is answered, where its loop still runs."""

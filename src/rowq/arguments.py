@@ -11,13 +11,17 @@ from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
 from rowq.ids import NO_RECEIPT, Receipt, read_receipt, receipt_of_delivery
 from rowq.model.draft import MAX_SEND, prepare_many, to_backoff
 from rowq.model.duration import optional_ms, to_ms
-from rowq.model.lifecycle import Extend, Nack, Reject, Reschedule
+from rowq.model.lifecycle import Extend, Nack, NackLimit, Reject, Reschedule
 from rowq.model.message import Delivery, Duration, Outcome, SendOptions, SettingsOptions, Where
 from rowq.model.queue import check_own_name
+from rowq.model.stream import check_batch, check_stream_name
 from rowq.model.text import check_text, mend_text
 from rowq.store.calls import Send
+from rowq.store.finding import check_id
 
 MAX_RECEIVE = 1_000
+MAX_WAIT_MS = 3_600_000
+MAX_QUARANTINE = 1_000
 MAX_NOTE = 4_096
 PIECE = 500
 
@@ -65,10 +69,12 @@ def insist_done(outcomes: list[Outcome], delivery: Settled) -> None:
         raise lease_lost(delivery)
 
 
-def to_nack(reason: str | None, delay: Duration | None, counts: bool) -> Nack:
+def to_nack(reason: str | None, delay: Duration | None, counts: bool, limit: NackLimit) -> Nack:
     if not isinstance(counts, bool):
         raise InvalidArgument(f"counts must be True or False, not {counts!r}")
-    return Nack(note(reason, "reason"), optional_ms(delay, "delay"), counts)
+    if limit not in ("attempts", "deadline"):
+        raise InvalidArgument(f"limit must be attempts or deadline, not {limit!r}")
+    return Nack(note(reason, "reason"), optional_ms(delay, "delay"), counts, limit)
 
 
 def to_reject(reason: str | None) -> Reject:
@@ -104,7 +110,23 @@ def listed(values: Iterable[T], what: str) -> list[T]:
     return list(values)
 
 
-def check_where(where: object) -> None:
+def distinct_ids(ids: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(check_id(id) for id in listed(ids, "ids")))
+
+
+def dead_choice(ids: Iterable[str] | None, where: Where | None) -> tuple[list[str] | None, Where]:
+    """Which dead letters are meant: those named, those that match, those that are both, or all."""
+    chosen = None if ids is None else distinct_ids(ids)
+    _check_where(where)
+    return chosen, where or Where()
+
+
+def insist_on_choice(ids: list[str] | None, where: Where) -> None:
+    if ids is None and where == Where():
+        raise InvalidArgument("say which dead letters to delete, by ids or by what they have in common; a purge removes all")
+
+
+def _check_where(where: object) -> None:
     if where is not None and not isinstance(where, Where):
         raise InvalidArgument(f"where must be rowq.Where(…), not {type(where).__name__}")
     if isinstance(where, Where):
@@ -129,6 +151,13 @@ def check_mode(delivery: object) -> None:
         raise InvalidArgument(f"delivery must be at_least_once or at_most_once, not {delivery!r}")
 
 
+def check_quarantine(stream: str, batch: int, ids: Iterable[str]) -> tuple[str, int, list[str]]:
+    chosen = distinct_ids(ids)
+    if len(chosen) > MAX_QUARANTINE:
+        raise InvalidArgument(f"at most {MAX_QUARANTINE} messages are quarantined at a time, not {len(chosen)}")
+    return check_stream_name(stream), check_batch(batch), chosen
+
+
 def note(text: object, what: str) -> str | None:
     """A reason or a name, shortened to what the database should carry."""
     if text is None:
@@ -139,7 +168,7 @@ def note(text: object, what: str) -> str | None:
     return clean if len(clean) <= MAX_NOTE else clean[: MAX_NOTE - 1] + "…"
 
 
-def redrive_limit(limit: object) -> int:
+def dead_limit(limit: object) -> int:
     if limit is None:
         return 1 << 62
     if type(limit) is not int or limit < 0:
@@ -147,7 +176,7 @@ def redrive_limit(limit: object) -> int:
     return limit
 
 
-def redrive_piece(rate: object) -> int:
+def dead_piece(rate: object) -> int:
     """At a rate, about ten pieces a second, so that consumers see a stream and not a flood."""
     if rate is None:
         return PIECE

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from rowq.errors import InvalidArgument
 from rowq.model.duration import to_ms
 from rowq.model.message import Duration
-from rowq.model.retry import Exponential, Linear
+from rowq.model.retry import Exponential, Linear, check_backoff
 
 
 def linear(step: Duration, cap: Duration = 3600) -> Linear:
@@ -23,8 +21,4 @@ def exponential(
         low, high = plus
     except (TypeError, ValueError):
         raise InvalidArgument(f"plus must be two durations, the least and the most to add, not {plus!r}") from None
-    policy = Exponential(to_ms(base, "base"), factor, to_ms(cap, "cap"), jitter, (to_ms(low, "plus"), to_ms(high, "plus")))
-    try:
-        return msgspec.convert(msgspec.to_builtins(policy), Exponential)
-    except msgspec.ValidationError as error:
-        raise InvalidArgument(f"this backoff is not possible: {error}") from None
+    return check_backoff(Exponential(to_ms(base, "base"), factor, to_ms(cap, "cap"), jitter, (to_ms(low, "plus"), to_ms(high, "plus"))))

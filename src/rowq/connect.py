@@ -67,8 +67,7 @@ def connect_async(url: str, **options: Unpack[ConnectOptions]) -> AsyncBroker:
 
 def migrate(url: str) -> tuple[int, int]:
     """Brings the tables to this release's version; returns (version before, version now)."""
-    if _is_remote(url):
-        raise InvalidArgument("a server migrates its database itself, when it starts: give the URL of the database")
+    refuse_server(url, "a server migrates its database itself, when it starts")
     dialect = _dialect(url, None)
     try:
         return migrations.migrate(dialect, SystemClock().now())
@@ -119,8 +118,7 @@ def open_engine(
 
 def open_dialect(url: str) -> Dialect:
     """A database by itself, with its tables: for whoever reads them as they are."""
-    if _is_remote(url):
-        raise InvalidArgument("a server gives no tables: give the URL of its database")
+    refuse_server(url, "a server gives no tables")
     dialect = _dialect(url, None, must_exist=True)
     try:
         migrations.check(dialect)
@@ -145,6 +143,12 @@ def _messengers(dialect: Dialect, redis: str | None) -> tuple[Herald | None, Set
         return dialect.herald(), None
     namespace = str(dialect.identity())
     return RedisHerald(redis, namespace), RedisSettingsCache(redis, namespace)
+
+
+def refuse_server(url: str, why: str) -> None:
+    """For whatever needs the database itself."""
+    if _is_remote(url):
+        raise InvalidArgument(f"{why}: give the URL of its database")
 
 
 def _is_remote(url: object) -> bool:
@@ -196,8 +200,10 @@ def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Di
             return open_sqlite(parts, options, seconds, must_exist=must_exist)
     except ValueError:  # whose words may hold a part of a password
         raise InvalidArgument(NO_URL) from None
+    wrong = {"": "this is no URL", "sqlite": "three slashes stand before a path of SQLite"}
     raise InvalidArgument(
-        f"rowq knows no database behind {parts.scheme}://…: use sqlite:///jobs.db, sqlite:////absolute/path/jobs.db, "
+        f"{wrong.get(parts.scheme, f'rowq knows no database behind {parts.scheme}://…')}: "
+        "use sqlite:///jobs.db, sqlite:////absolute/path/jobs.db, "
         "postgresql://user:password@host/database, mariadb://user:password@host/database, or http://host:8080 for a server"
     )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from rowq.clock import Clock, running
 from rowq.errors import RowqError
@@ -24,10 +24,13 @@ from rowq.store.herald import Herald, Tidings
 from rowq.store.lane import Lane
 from rowq.store.settings_cache import SettingsCache
 from rowq.store.store import Store
+from rowq.store.work import Work
 from rowq.sweeps import Sweeps
 from rowq.upkeep import Upkeep
 from rowq.verbs import Verbs
 from rowq.waiting import WaitingRoom
+
+T = TypeVar("T")
 
 POLL_EVERY = 0.1
 POLL_SHARE = 50
@@ -97,6 +100,14 @@ class Engine:
 
     def examine(self) -> list[Finding]:
         return self.dialect.examine()
+
+    def perform(self, call: Call[T]) -> T:
+        """One call, together with others that are made meanwhile."""
+        return self._fusion.run(call)
+
+    def act(self, function: Callable[[Work], T], *, durable: bool = True) -> T:
+        """One transaction, of whatever the function writes."""
+        return self.perform(Act(function, durable=durable))
 
     def check_open(self) -> None:
         self._fusion.check_open()

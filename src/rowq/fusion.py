@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from rowq.errors import BrokerClosed, RowqError
 from rowq.forks import forks
-from rowq.pending import Pending, Perform, WaitingLine, answer, outcome, perform_together, resolve
+from rowq.pending import Pending, Perform, WaitingLine, answered, perform_together, resolve, result_of
 from rowq.store.calls import Call
 
 LOOK_UP_EVERY = 0.2
@@ -50,13 +50,11 @@ class Fusion:
     def run(self, call: Call[T]) -> T:
         """Performs a call, alone or in company, and waits for it."""
         self.check_open()
-        if self._line or self._turn.locked():
+        if self._line or self._turn.locked() or not self._take_turn(lambda: self._perform_alone(call)):
             self._run_in_company(call)
         else:
-            with self._turn:
-                self._perform_alone(call)
             self._wake_next()
-        return self._slow.run(call.anew()) if self._slow and call.would_wait else outcome(call, self.abandoned)
+        return self._slow.run(call.anew()) if self._slow and call.would_wait else result_of(call, self.abandoned)
 
     async def run_async(self, call: Call[T]) -> T:
         """The same for a coroutine: the calls of one turn of the loop go together."""
@@ -68,8 +66,8 @@ class Fusion:
             gathered = self._gathering[loop] = []
             loop.call_soon(self._hand_over, loop)  # at the end of this turn, when all who come in it are there
         gathered.append(Pending(call, time.monotonic() + self._timeout, future))
-        await answer(call, future, self.abandoned)
-        return await self._slow.run_async(call.anew()) if self._slow and call.would_wait else outcome(call, self.abandoned)
+        await answered(call, future, self.abandoned)
+        return await self._slow.run_async(call.anew()) if self._slow and call.would_wait else result_of(call, self.abandoned)
 
     def burden(self) -> int:
         """How many are before one that comes now."""
@@ -156,7 +154,7 @@ class Fusion:
                 if self._turn.locked():
                     pending.gate.acquire(timeout=LOOK_UP_EVERY)  # opened by an answer, or to take the turn
                 else:
-                    self._lead(pending)
+                    self._take_turn(lambda: self._lead(pending))
         except BaseException:
             pending.is_gone = True
             if pending.is_done:
@@ -167,10 +165,26 @@ class Fusion:
 
     def _lead(self, own: Pending) -> None:
         """Performs batches until the own call is answered."""
-        with self._turn:
-            while not own.is_done:
-                if not self._perform_batch() and not own.is_done:
-                    own.interrupt()  # it waits no more and was never answered: its leader was struck down
+        while not own.is_done:
+            if not self._perform_batch() and not own.is_done:
+                own.interrupt()  # it waits no more and was never answered: its leader was struck down
+
+    def _take_turn(self, perform: Callable[[], None]) -> bool:
+        """In the writer's place. False if somebody has just come first: the worker of a busy loop stays there for as long as calls come.
+
+        The main thread waits all the same: an interrupt between taking the turn and the `try` would keep it from everybody for good.
+        """
+        if threading.current_thread() is threading.main_thread():
+            with self._turn:
+                perform()
+            return True
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            perform()
+        finally:
+            self._turn.release()
+        return True
 
     def _perform_alone(self, call: Call[Any]) -> None:
         if self._is_closed:

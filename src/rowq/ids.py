@@ -94,5 +94,5 @@ def receipt_of_delivery(text: str) -> Receipt:
 def read_receipt(text: str) -> Receipt:
     match = _RECEIPT.fullmatch(text)
     if match is None:
-        raise InvalidReceipt("this is no receipt: pass the delivery itself, or its .receipt exactly as it was received")
+        raise InvalidReceipt("this is no receipt: pass a delivery, or its receipt exactly as it was received")
     return (int(match[1] + match[2], 16) & MAX_SEQ, int(match[3], 16))

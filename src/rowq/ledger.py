@@ -4,8 +4,8 @@
 >>> with open_ledger("sqlite:///jobs.db") as ledger:  # doctest: +SKIP
 ...     held = ledger.claim("orders", ["orders"])
 ...     batch = ledger.take("orders", held.epoch, held.acked, 1_000)
-...     for piece in ledger.slices("orders", held.acked, batch, parts=4):
-...         for rows in ledger.read(piece):
+...     for slice in ledger.slices("orders", held.acked, batch, parts=4):
+...         for rows in ledger.read(slice):
 ...             print(len(rows))
 ...     ledger.ack("orders", held.epoch, batch)
 """
@@ -16,16 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from rowq.connect import open_engine
+from rowq.connect import open_engine, refuse_server
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.queue import check_own_name
 from rowq.model.stream import Ahead, Held, Slice, Stream, check_stream_name
-from rowq.steps import Ask
 from rowq.store import ledger, slicing
-from rowq.store.calls import Act
 from rowq.store.dialect import Row, Session
-from rowq.store.work import Work
 
 __all__ = ["Held", "Ledger", "Slice", "Stream", "open_ledger"]
 
@@ -38,8 +35,7 @@ MOST_MESSAGES = 1_000_000
 
 def open_ledger(url: str, **options: Any) -> Ledger:
     """The ledger in a database. The options are those of `rowq.connect`; sweeping is left to others."""
-    if str(url).partition("://")[0].lower() in ("http", "https"):
-        raise InvalidArgument("a stream talks to the database itself: give the URL of the database, not of a server")
+    refuse_server(url, "a stream talks to a database, and this is a server")
     return Ledger(open_engine(url, **({"upkeep": False} | options)))
 
 
@@ -55,13 +51,13 @@ class Ledger:
         if isinstance(queues, str) or not queues:
             raise InvalidArgument("a stream needs a list of the queues that it takes from")
         named = sorted({check_own_name(queue) for queue in queues})
-        return self._write(lambda work: ledger.claim(work, name, named))
+        return self._engine.act(lambda work: ledger.claim(work, name, named))
 
     def take(self, stream: str, epoch: int, after: int, most: int, most_bytes: int | None = None) -> int:
         """The number of the batch behind `after`: one that is there already, or else a new one of up to `most` messages, which come to
         about `most_bytes`; `after` itself when there is nothing. Everything up to `after` is acked."""
         size = _checked_size(most, most_bytes)
-        return self._write(lambda work: ledger.take(work, stream, epoch, after, most, size))
+        return self._engine.act(lambda work: ledger.take(work, stream, epoch, after, most, size))
 
     def lease_ahead(
         self,
@@ -80,15 +76,15 @@ class Ledger:
         if batches < 1:
             raise InvalidArgument(f"at least 1 batch is leased ahead, not {batches!r}")
         ahead = Ahead(batches, most, _checked_size(most, most_bytes), enough)
-        return self._write(lambda work: ledger.lease_ahead(work, stream, epoch, after, ahead))
+        return self._engine.act(lambda work: ledger.lease_ahead(work, stream, epoch, after, ahead))
 
     def ack(self, stream: str, epoch: int, upto: int) -> None:
         """All batches up to that one are done; whoever says it again changes nothing."""
-        self._write(lambda work: ledger.ack(work, stream, epoch, upto))
+        self._engine.act(lambda work: ledger.ack(work, stream, epoch, upto))
 
     def beat(self, stream: str, epoch: int) -> None:
         """Whoever holds the stream is still there; StreamTaken when it is no longer theirs."""
-        self._write(lambda work: ledger.beat(work, stream, epoch), durable=False)
+        self._engine.act(lambda work: ledger.beat(work, stream, epoch), durable=False)
 
     def slices(self, stream: str, after: int, upto: int, parts: int, most: int | None = None) -> list[Slice]:
         """The batches behind `after` up to `upto` in about so many slices, of at most `most` messages unless a group has more."""
@@ -96,12 +92,12 @@ class Ledger:
             raise InvalidArgument(f"a batch is cut into at least one slice of at least one message, not {parts!r} of {most!r}")
         return self._read(lambda session: slicing.cut(session, stream, after, upto, parts, most))
 
-    def read(self, piece: Slice) -> Iterator[list[Row]]:
+    def read(self, slice: Slice) -> Iterator[list[Row]]:
         """The messages of a slice in order, some hundred at a time, as rows of (place, seq, queue, attempts, leased_at, format, payload,
         headers, sent_at, message_key, group_key, priority, own_id). LeaseLost or StreamRevoked when they are no longer in the batch."""
         self._engine.check_open()
         with self._engine.dialect.reading() as session:
-            yield from slicing.read(session, piece)
+            yield from slicing.read(session, slice)
 
     def lag(self, queues: Sequence[str]) -> dict[str, int]:
         """How much waits in some queues together, and for how long the first one that is ready has been there."""
@@ -132,10 +128,6 @@ class Ledger:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _write(self, act: Callable[[Work], T], *, durable: bool = True) -> T:
-        ask: Ask[T, T] = Ask(Act(act, durable=durable), _same)
-        return self._engine.driver.drive(ask)
-
     def _read(self, look: Callable[[Session], T]) -> T:
         self._engine.check_open()
         with self._engine.dialect.reading() as session:
@@ -149,7 +141,3 @@ def _checked_size(most: int, most_bytes: int | None) -> int:
     if most_bytes is not None and most_bytes < 1:
         raise InvalidArgument(f"a batch has at least 1 byte, not {most_bytes!r}")
     return _NO_LIMIT if most_bytes is None else most_bytes
-
-
-def _same(answer: T) -> T:
-    return answer

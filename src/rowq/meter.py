@@ -10,6 +10,7 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from rowq.clock import running
 
@@ -20,6 +21,10 @@ OTHER = "(other)"
 MAX_RETURNED = 50_000
 SPAN_MS = (1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000)
 LATENCY = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+REQUESTS = ("send", "receive", "settle", "other")
+"""What a request asks for. Settling is ack, nack, reject, reschedule and extend."""
+STATUSES = (2, 3, 4, 5)
+"""The hundreds of a status in HTTP."""
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 
 
@@ -114,6 +119,40 @@ class StoreMeter:
         return twin
 
 
+class RequestMeter:
+    """The requests that a server answered: how long each took, and how it ended, by what was asked for."""
+
+    __slots__ = ("answers", "latency")
+
+    def __init__(self) -> None:
+        self.answers = {(request, status): 0 for request in REQUESTS for status in STATUSES}
+        self.latency = {request: Histogram(LATENCY) for request in REQUESTS}
+
+    def answered(self, request: str, status: int, seconds: float) -> None:
+        """Without a lock: all requests of a process are answered by one thread."""
+        self.answers[request, status // 100] += 1
+        self.latency[request].observe(seconds)
+
+    def add(self, other: RequestMeter) -> None:
+        for ending, count in other.answers.items():
+            self.answers[ending] += count
+        for request, histogram in self.latency.items():
+            histogram.add(other.latency[request])
+
+    def copy(self) -> RequestMeter:
+        twin = RequestMeter()
+        twin.add(self)
+        return twin
+
+
+class Counted(NamedTuple):
+    """What there is to tell: queues by their label, the transactions, and the requests."""
+
+    queues: dict[str, QueueMeter]
+    store: StoreMeter
+    requests: RequestMeter
+
+
 class Meter:
     def __init__(self, *, max_queues: int = MAX_QUEUES) -> None:
         self._max_queues = max_queues
@@ -121,6 +160,7 @@ class Meter:
         self._queues: dict[str, QueueMeter] = {}
         self._other: QueueMeter | None = None
         self._store = StoreMeter()
+        self.requests = RequestMeter()
         self._returned: OrderedDict[int, int] = OrderedDict()
 
     def take(self, tally: Tally, now: int) -> None:
@@ -163,9 +203,8 @@ class Meter:
             for queue in queues:
                 self._queues.pop(queue, None)
 
-    def read(self) -> tuple[dict[str, QueueMeter], StoreMeter]:
-        """What there is to tell."""
-        return self.read_queues(), self.read_store()
+    def read(self) -> Counted:
+        return Counted(self.read_queues(), self.read_store(), self.requests.copy())
 
     def read_queues(self) -> dict[str, QueueMeter]:
         """By label, as of now. One after another: a transaction that wants to be counted waits for one of them at most."""

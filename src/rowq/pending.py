@@ -80,7 +80,7 @@ class WaitingLine:
                 self._waiting.popleft()
                 self._bytes -= call.size
                 if now > pending.deadline:
-                    call.error = self._late_error()
+                    call.fail(self._late_error())
                     late.append(pending)
                 elif not pending.is_gone and not (pending.future and pending.future.cancelled()):
                     rows += call.rows
@@ -96,7 +96,7 @@ class WaitingLine:
             while self._waiting and now > self._waiting[0].deadline:
                 pending = self._waiting.popleft()
                 self._bytes -= pending.call.size
-                pending.call.error = self._late_error()
+                pending.call.fail(self._late_error())
                 late.append(pending)
         return late
 
@@ -130,7 +130,7 @@ def perform_together(perform: Perform, batch: Sequence[Pending]) -> None:
         raise
 
 
-async def answer(call: Call[Any], future: Future, abandoned: Abandoned) -> None:
+async def answered(call: Call[Any], future: Future, abandoned: Abandoned) -> None:
     """Waits for it. Who goes away just as it comes leaves it to others."""
     try:
         await future
@@ -149,7 +149,7 @@ def resolve(done: Sequence[Pending], abandoned: Abandoned) -> None:
             pending.future.set_result(None)
 
 
-def outcome(call: Call[T], abandoned: Abandoned) -> T:
+def result_of(call: Call[T], abandoned: Abandoned) -> T:
     if call.error is not None:
         raise call.error.with_traceback(None)  # all who went together have this one: each would add its own lines to those of the others
     if call.good_until is not None and running() > call.good_until:

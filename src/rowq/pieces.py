@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from rowq.arguments import PIECE
+from rowq.arguments import PIECE, dead_piece
 from rowq.errors import RowqError
 from rowq.insights import Insights
-from rowq.model.message import State
+from rowq.model.message import State, Where
 from rowq.steps import Read, Sleep, Steps
-from rowq.store import operating
+from rowq.store import dead, operating
 from rowq.store.calls import Act
 from rowq.store.work import Work
 
@@ -36,23 +36,18 @@ def purge(insights: Insights, queue: str, states: Sequence[State], progress: Pro
     return _noted(pieces, progress, partial(operating.note_purge, queue=queue, states=states))
 
 
-def redrive(
-    act_of: Callable[[int, int], operating.Redrive],
-    event: str,
-    queue: str,
-    most: int,
-    piece: int,
-    rate: float | None,
-    progress: Progress | None,
+def treat_dead(
+    kind: type[dead.Chosen], queue: str, ids: list[str] | None, where: Where, most: int, rate: float | None, progress: Progress | None
 ) -> Steps[int]:
-    """`act_of`: a piece that begins there, of so many at most."""
+    """Redrives or deletes so many of those that are meant, at most so many a second."""
+    piece = dead_piece(rate)
 
     def pieces(tell: Progress) -> Steps[None]:
         started = time.monotonic()
         count, after = 0, 0
         while count < most and after is not None:
-            moved, after = yield Act(act_of(after, min(piece, most - count)))
-            count += moved
+            done, after = yield Act(kind(queue, ids, where, after, min(piece, most - count)))
+            count += done
             tell(count)
             if rate is not None and after is not None:
                 while (left := started + count / rate - time.monotonic()) > _REST:
@@ -60,11 +55,11 @@ def redrive(
                     tell(count)
                 yield Sleep(max(0.0, left))
 
-    return _noted(pieces, progress, partial(operating.note_dead, queue=queue, event=event))
+    return _noted(pieces, progress, partial(dead.note, queue=queue, event=kind.event))
 
 
 def _noted(pieces: Callable[[Progress], Steps[None]], progress: Progress | None, note: Callable[[Work, int], None]) -> Steps[int]:
-    """How many it was in all. What was broken off is noted too."""
+    """How many it was in all. What was broken off is noted too, by an error, a Ctrl-C or whoever cancels it."""
     done = 0
 
     def tell(count: int) -> None:
@@ -75,8 +70,8 @@ def _noted(pieces: Callable[[Progress], Steps[None]], progress: Progress | None,
 
     try:
         yield from pieces(tell)
-    except Exception:
-        if done:
+    except BaseException as error:
+        if done and not isinstance(error, GeneratorExit):
             with suppress(RowqError):
                 yield Act(lambda work: note(work, done))
         raise

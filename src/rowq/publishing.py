@@ -24,7 +24,6 @@ from rowq.model.mapping import Drafting, Mapping
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Settings
 from rowq.model.text import check_text
-from rowq.steps import Steps
 from rowq.store import staging
 from rowq.store.arrow import ArrowDriver
 from rowq.store.calls import Act, Call, Send
@@ -127,7 +126,7 @@ class Publisher:
         return self._driver
 
     def _run(self, call: Call[T]) -> T:
-        return self._open().driver.drive(_once(call))
+        return self._open().perform(call)
 
     def _prepared(self, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> Iterator[list[Prepared]]:
         """Checked messages, as many at a time as one transaction should write."""
@@ -196,11 +195,6 @@ def _pieces(messages: Iterable[Prepared], rows: int) -> Iterator[list[Prepared]]
             piece, size = [], 0
     if piece:
         yield piece
-
-
-def _once(call: Call[T]) -> Steps[T]:
-    result: T = yield call
-    return result
 
 
 def _check_name(name: object, what: str, longest: int) -> None:

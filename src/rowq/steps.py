@@ -69,6 +69,12 @@ class Read:
         self.function = function
 
 
+def nothing(answer: T) -> Steps[T]:
+    """A verb for which there is nothing to ask: it has its answer."""
+    return answer
+    yield  # makes it a generator
+
+
 def take_each(steps: Steps[T], take: Callable[[Any], Any]) -> T:
     """Takes one step after another, and gives what they come to."""
     try:

@@ -11,14 +11,15 @@ import msgspec
 from rowq.errors import NotFound
 from rowq.insights import Insights
 from rowq.model.text import check_text
+from rowq.retiring import EVERY as RETIRE_EVERY
 from rowq.steps import Read, Sleep, Steps
 from rowq.store.dialect import Dialect
-from rowq.upkeep import RETIRE_EVERY, SWEEP_EVERY, TIDY_THOROUGHLY_EVERY, Upkeep
+from rowq.upkeep import SWEEP_EVERY, TIDY_THOROUGHLY_EVERY, Upkeep
 
 _TRIES = 100
 _PAUSE = 0.01
 _TURN = round(SWEEP_EVERY * 1000)
-_RETIRING = RETIRE_EVERY * _TURN
+_RETIRING = round(RETIRE_EVERY * 1000)
 _TIDYING = TIDY_THOROUGHLY_EVERY * _TURN
 
 
@@ -51,11 +52,11 @@ class Sweeps:
         self._if_idle = if_idle
         self._runs: dict[str, Callable[[], Steps[int]]] = {
             "due": upkeep.take_due,
-            "stale": upkeep.take_back,
-            "expired": upkeep.expire,
+            "stale": upkeep.take_lease_expired,
+            "expired": upkeep.take_ended,
             "expired-dlq": upkeep.retire_dead,
-            "failed": upkeep.take_back,
-            "failed-dlq": upkeep.take_back,
+            "failed": upkeep.take_lease_expired,
+            "failed-dlq": upkeep.take_lease_expired,
             "retention": upkeep.retire,
             "optimize": self._optimize,
             "depth": self._depth,

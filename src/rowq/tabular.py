@@ -23,7 +23,6 @@ import pyarrow as pa
 from rowq.connect import open_dialect
 from rowq.errors import InvalidArgument
 from rowq.model.message import State
-from rowq.model.queue import check_name
 from rowq.model.stream import Slice
 from rowq.store.arrow import Reader, Snapshot
 from rowq.store.dialect import Dialect, Session
@@ -32,23 +31,12 @@ from rowq.store.retrying import TryAgain
 from rowq.store.slicing import lost
 from rowq.store.tabular import RowReader
 from rowq.store.tabular_schema import PLACE_COLUMNS, SCHEMAS, picked, shaped
+from rowq.tabular_choice import KINDS, LOGS, check_kind, check_log, check_queues, chosen_columns, to_queries, to_values, weight
 
-KINDS = ("messages", "dead", "history", "audit")
-LOGS = ("history", "audit")
 __all__ = ["KINDS", "LOGS", "PLACE_COLUMNS", "SCHEMAS", "Piece", "Tabular", "open_tabular"]
 
 T = TypeVar("T")
 _MOST_TRIES = 3
-_STATES: dict[str, tuple[str, ...]] = {State.READY: ("ready", "moved"), **{state: (state,) for state in State if state is not State.READY}}
-"""The queries that give the messages of a state."""
-_PREDICATES = {
-    "messages": ("state", "since", "until", "min_priority", "max_priority"),
-    "dead": ("reason", "since", "until", "min_priority", "max_priority"),
-    "history": ("outcome", "since", "until", "min_priority", "max_priority"),
-    "audit": ("event", "since", "until"),
-}
-_TEXTS = ("reason", "outcome", "event")
-_NUMBERS = {"since": "since", "until": "until", "min_priority": "lowest", "max_priority": "highest"}
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -74,7 +62,7 @@ class Tabular:
     ) -> tuple[int, int] | None:
         """The first and the last number of a table, for `pieces`; None where it is empty. They may lie further apart than what a read
         gives: times only narrow the history of named queues."""
-        return self._insist(lambda: self._ask(lambda session: _bounds(session, _known(kind), queues, since_ms, until_ms)))
+        return self._insist(lambda: self._ask(lambda session: _bounds(session, check_kind(kind), queues, since_ms, until_ms)))
 
     def pieces(self, kind: str, bounds: tuple[int, int], parts: int, most: int | None) -> list[Piece]:
         """Ranges of the same width: so many, or more where none may be wider than `most`."""
@@ -84,7 +72,7 @@ class Tabular:
             raise InvalidArgument(f"{width} rows cannot be cut into {parts} parts of at most {most}: give whole numbers of 1 and more")
         count = min(width, max(parts, 1 if most is None else -(-width // most)))
         edges = [first + width * number // count for number in range(count + 1)]
-        return [Piece(_known(kind), low, high - 1) for low, high in pairwise(edges)]
+        return [Piece(check_kind(kind), low, high - 1) for low, high in pairwise(edges)]
 
     def read(
         self,
@@ -101,13 +89,13 @@ class Tabular:
         milliseconds since 1970 of the sending (messages), the death (dead), the end (history), the event (audit), the second one not
         included; `min_priority` and `max_priority`.
         """
-        kind = _known(piece.kind)
-        schema = _chosen(SCHEMAS[kind], columns, kind)
+        kind = check_kind(piece.kind)
+        schema = chosen_columns(SCHEMAS[kind], columns, kind)
         chosen = dict(where or {})
         if "state" in chosen and kind == "messages":
             states = [state.strip() for state in str(chosen.pop("state")).split(",")]
-        values = _predicates(kind, chosen) | {"first": piece.first, "last": piece.last} | _weight(schema)
-        questions = _questions(kind, states)
+        values = to_values(kind, chosen) | {"first": piece.first, "last": piece.last} | weight(schema)
+        questions = to_queries(kind, states)
         _, reader, _ = self._open()
         named = self._named(kind, queues)
         with reader.reading() as snapshot:
@@ -119,18 +107,18 @@ class Tabular:
     ) -> Iterator[pa.RecordBatch]:
         """Lines of a log behind one line and up to another, in order. Up to a settled line the answer is always the same."""
         if upto > after:
-            yield from self.read(Piece(_log(kind), after + 1, upto), queues=queues, columns=columns)
+            yield from self.read(Piece(check_log(kind), after + 1, upto), queues=queues, columns=columns)
 
     def read_slice(self, slice: Slice, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The messages of a part of a stream's batch, in their order, with `_stream`, `_batch` and `_place`. Those in quarantine are left
         out. Where one is missing, an error comes instead of the end: what was read until then is not the batch."""
         fields = pa.schema([*SCHEMAS["messages"], *PLACE_COLUMNS])
-        schema = _chosen(fields, columns, "messages of a stream")
+        schema = chosen_columns(fields, columns, "messages of a stream")
         values = {"stream": slice.stream, "batch": slice.batch, "first": slice.first, "last": slice.last}
         dialect, reader, _ = self._open()
         found = 0
         with reader.reading() as snapshot:
-            for given in snapshot.batches("table_slice", picked("table_slice", schema), values | _weight(schema)):
+            for given in snapshot.batches("table_slice", picked("table_slice", schema), values | weight(schema)):
                 found += given.num_rows
                 yield shaped(given, schema, state=State.LEASED, _stream=slice.stream, _batch=slice.batch)
         if found != slice.count:
@@ -141,11 +129,11 @@ class Tabular:
         """Up to this line of `history` or `audit` nothing will appear any more that is not there now. It may lag behind open
         transactions, and waits for them for no more than a second."""
         _, _, horizon = self._open()
-        return self._insist(lambda: horizon.settled(_log(kind)))
+        return self._insist(lambda: horizon.settled(check_log(kind)))
 
     def last_line(self, kind: str) -> int:
         """The last line that was written, whether or not it is settled."""
-        return self._insist(lambda: self._ask(lambda session: int(session.rows(f"last_line_{_log(kind)}")[0][0])))
+        return self._insist(lambda: self._ask(lambda session: int(session.rows(f"last_line_{check_log(kind)}")[0][0])))
 
     def identity(self) -> int:
         """The number that tells this queue from any other, whatever address it is reached by."""
@@ -174,9 +162,9 @@ class Tabular:
     def _named(self, kind: str, queues: Sequence[str] | None) -> dict[str, Any]:
         """A log may tell of queues that are gone; messages are in queues that are listed."""
         if kind in LOGS:
-            return {"every": int(queues is None), "queues": _checked(queues)}
+            return {"every": int(queues is None), "queues": check_queues(queues)}
         if queues is not None:
-            return {"queues": _checked(queues)}
+            return {"queues": check_queues(queues)}
         return {"queues": self._insist(lambda: self._ask(_all_queues))}
 
     def _ask(self, question: Callable[[Session], T]) -> T:
@@ -198,53 +186,14 @@ def _answers(snapshot: Snapshot, query: str, schema: pa.Schema, values: dict[str
         yield shaped(given, schema, **constants)
 
 
-def _questions(kind: str, states: Sequence[str] | None) -> list[tuple[str, str | None]]:
-    """The queries to ask, and the state of the messages that each gives."""
-    if kind == "messages":
-        unknown = [state for state in states or () if state not in _STATES]
-        if unknown:
-            raise InvalidArgument(f"{unknown[0]!r} is no state; states are: {', '.join(_STATES)}")
-        return [(f"table_{place}", str(state)) for state in (states or _STATES) for place in _STATES[state]]
-    if states is not None:
-        raise InvalidArgument(f"states are for messages: {kind} has none")
-    if kind == "dead":
-        return [("table_dead_letters", State.DEAD), ("table_leased_dead_letters", State.LEASED)]
-    return [(f"table_{kind}", None)]
-
-
-def _predicates(kind: str, where: dict[str, Any]) -> dict[str, Any]:
-    unknown = [name for name in where if name not in _PREDICATES[kind]]
-    if unknown:
-        raise InvalidArgument(f"{kind} cannot be chosen by {unknown[0]!r}; there are: {', '.join(_PREDICATES[kind])}")
-    values: dict[str, Any] = dict.fromkeys([*_TEXTS, *_NUMBERS.values()])
-    for name, value in where.items():
-        if name in _NUMBERS:
-            values[_NUMBERS[name]] = _whole(name, value)
-        elif not isinstance(value, str) or not value.isascii() or "\0" in value:
-            raise InvalidArgument(f"{name} must be a word of the audit or of a message's end, such as rejected, not {value!r}")
-        else:
-            values[name] = value
-    return values
-
-
-def _whole(name: str, value: object) -> int:
-    try:
-        number = int(value)  # type: ignore[call-overload]  # whatever it is
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{name} must be a whole number, not {value!r}") from None
-    if abs(number) >> 62:
-        raise InvalidArgument(f"{name} must be a whole number below 2^62, not {value!r}")
-    return int(number)
-
-
 def _bounds(
     session: Session, kind: str, queues: Sequence[str] | None, since_ms: int | None, until_ms: int | None
 ) -> tuple[int, int] | None:
     if kind == "history" and queues is not None and (since_ms is not None or until_ms is not None):
         since, until = since_ms or 0, (1 << 62) if until_ms is None else until_ms
-        found = session.rows("bounds_recent_history", queues=_checked(queues), since=since, until=until)[0]
+        found = session.rows("bounds_recent_history", queues=check_queues(queues), since=since, until=until)[0]
     elif kind == "dead":
-        found = session.rows("bounds_dead", queues=_all_queues(session) if queues is None else _checked(queues))[0]
+        found = session.rows("bounds_dead", queues=_all_queues(session) if queues is None else check_queues(queues))[0]
     else:
         found = session.rows(f"bounds_{kind}")[0]
     numbers = [number for number in found if number is not None]
@@ -253,36 +202,3 @@ def _bounds(
 
 def _all_queues(session: Session) -> list[str]:
     return [row[0] for row in session.rows("read_all_settings")]
-
-
-def _checked(queues: Sequence[str] | None) -> list[str]:
-    if isinstance(queues, str):
-        raise InvalidArgument(f"queues must be a list of names, not the text {queues!r}")
-    return [check_name(name) for name in queues or ()]
-
-
-def _known(kind: str) -> str:
-    if kind not in KINDS:
-        raise InvalidArgument(f"{kind!r} is no table; tables are: {', '.join(KINDS)}")
-    return kind
-
-
-def _log(kind: str) -> str:
-    if kind not in LOGS:
-        raise InvalidArgument(f"{kind!r} is no log; logs are: {', '.join(LOGS)}")
-    return kind
-
-
-def _chosen(schema: pa.Schema, columns: Sequence[str] | None, what: str) -> pa.Schema:
-    if columns is None:
-        return schema
-    unknown = [name for name in columns if name not in schema.names]
-    if unknown:
-        raise InvalidArgument(f"there is no column {unknown[0]!r} in {what}, which has {', '.join(schema.names)}")
-    return pa.schema([schema.field(name) for name in columns])
-
-
-def _weight(schema: pa.Schema) -> dict[str, int]:
-    """What need not be sent where nobody asks for it."""
-    wants_payload = "payload" in schema.names or "payload_text" in schema.names
-    return {"with_payload": int(wants_payload), "with_body": int(wants_payload or "format" in schema.names or "headers" in schema.names)}

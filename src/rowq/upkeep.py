@@ -10,33 +10,34 @@ import secrets
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from rowq.clock import Clock
+from rowq.clock import Clock, running
 from rowq.errors import BrokerClosed, RowqError
 from rowq.model.message import State
-from rowq.model.queue import Policy, Settings, resolve
+from rowq.model.queue import Settings
+from rowq.retiring import PIECE, Retiring
 from rowq.steps import Driver, Read, Steps
-from rowq.store import duty, operating, registry, requests, sessions, staging, sweeping
+from rowq.store import duty, operating, sweeping
 from rowq.store.calls import Act
-from rowq.store.dialect import Dialect, Session
-from rowq.store.policies import read_settings
+from rowq.store.dialect import Dialect
 from rowq.store.work import Work
 
 DUTY = "upkeep"
 DUTY_MS = 10_000
 """How long a process that says no more is taken for the one that keeps everything up."""
-PIECE = 500
 SWEEP_EVERY = 1.0
 SHARE = 10
 """It may take one part in so many of the time."""
 LONGEST_PAUSE = 5.0
 """Less than a duty lasts."""
-RETIRE_EVERY = 60
+RETIRE_FOR = 5.0
+"""Seconds of a turn: the duty has to be renewed, and others may wait for what is due."""
 TIDY_THOROUGHLY_EVERY = 3_600
 
 _log = logging.getLogger("rowq.upkeep")
@@ -55,7 +56,10 @@ class Upkeep:
     def __init__(self, dialect: Dialect, clock: Clock, defaults: Settings) -> None:
         self._dialect = dialect
         self._clock = clock
-        self._defaults = defaults
+        self._retiring = Retiring(dialect, clock, defaults)
+        self._retire_at = 0.0
+        self._is_retiring = self._is_removing = False
+        """It goes on in the next turn; and so much was removed in this one that there will be more."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._me = secrets.token_hex(8)
@@ -69,65 +73,41 @@ class Upkeep:
     def take_up(self) -> Steps[tuple[int, int, int]]:
         """Due messages, expired leases, expired messages."""
         due = lease_expired = 0
-        late = self._clock.now() - sweeping.LATE_MS
-        for queue in (yield Read(lambda: self._queues_with_work(late))):
+        for queue in (yield Read(self._queues_with_work)):
             due += yield from _take_due(queue)
-            lease_expired += yield from _take_back(queue, late)
-        expired = yield from self.expire()
+            lease_expired += yield from _take_lease_expired(queue)
+        expired = yield from self.take_ended()
         return due, lease_expired, expired
 
     def take_due(self) -> Steps[int]:
-        return self._in_all_queues(lambda queue, _: _take_due(queue))
+        return self._in_all_queues(_take_due)
 
-    def take_back(self) -> Steps[int]:
+    def take_lease_expired(self) -> Steps[int]:
         """Expired leases: back to their queue, or used up."""
-        return self._in_all_queues(_take_back)
+        return self._in_all_queues(_take_lease_expired)
 
-    def expire(self) -> Steps[int]:
-        return (yield from _end_in_pieces()) if (yield Read(self._is_anything_ended)) else 0
+    def take_ended(self) -> Steps[int]:
+        return (yield from _take_ended()) if (yield Read(self._is_anything_ended)) else 0
 
     def retire_dead(self) -> Steps[int]:
         """Dead letters older than the dlq_ttl of their queue."""
-        count = 0
-        for retire, queue in (yield Read(self._find_retirable)):
-            if retire is sweeping.retire_dead:
-                count += yield from _in_pieces(lambda work, queue=queue: sweeping.retire_dead(work, queue, PIECE))  # type: ignore[misc]
-        return count
+        return self._retiring.dead()
 
     def retire(self) -> Steps[int]:
         """What is kept for a while only: dead letters with a TTL, history, audit, ids of messages that are gone."""
-        retired = 0
-        for retire, queue in (yield Read(self._find_retirable)):
-            retired += yield from _in_pieces(lambda work, retire=retire, queue=queue: retire(work, queue, PIECE))  # type: ignore[misc]
-        shortest = yield Read(self._shortest_audit_retention)
-        after: int | None = 0 if shortest else None
-        while after is not None:
-            gone, after = yield Act(
-                lambda work, after=after: sweeping.retire_audit(work, after, shortest, PIECE),  # type: ignore[misc]
-                durable=False,
-            )
-            retired += gone
-        if (yield Read(self._is_a_request_old)):
-            yield from _in_pieces(lambda work: requests.retire(work, PIECE))
-        if (yield Read(self._is_a_stage_old)):
-            yield from _in_pieces(lambda work: staging.retire(work, PIECE))
-        if (yield Read(self._is_a_consumer_silent)):
-            yield from _in_pieces(lambda work: registry.retire(work, PIECE))
-        if (yield Read(self._is_a_session_over)):
-            yield from _in_pieces(lambda work: sessions.retire(work, PIECE))
-        return retired
+        return self._retiring.all()
 
     def reap(self) -> Steps[int]:
         """Messages that are kept as expired, of all queues, whatever their retention says."""
         reaped = 0
         for queue in (yield Read(self._queues)):
-            seqs = yield Read(lambda queue=queue: self._list_expired(queue))  # type: ignore[misc]
+            seqs = yield Read(partial(self._list_expired, queue))
             gone = 0
             for start in range(0, len(seqs), PIECE):
                 piece = list(seqs[start : start + PIECE])
-                gone += yield Act(lambda work, queue=queue, piece=piece: operating.purge(work, queue, State.FINISHED, piece))  # type: ignore[misc]
+                gone += yield Act(partial(operating.purge, queue=queue, state=State.FINISHED, seqs=piece))
             if gone:
-                yield Act(lambda work, queue=queue, gone=gone: operating.note_purge(work, gone, queue=queue, states=[State.FINISHED]))  # type: ignore[misc]
+                yield Act(partial(operating.note_purge, count=gone, queue=queue, states=[State.FINISHED]))
             reaped += gone
         return reaped
 
@@ -145,28 +125,45 @@ class Upkeep:
         while not self._stop.wait(pause):
             turn += 1
             started = time.perf_counter()
+            goes_on, self._is_retiring, self._is_removing = self._is_retiring, False, False
             try:
                 if self._dialect.has_one_writer or driver.drive(self._take_duty()):
                     try:
                         driver.drive(self.take_up())
                     finally:  # one message that somebody holds locked must not stop everything else
-                        self._do_the_rest(driver, if_idle, turn)
+                        self._do_the_rest(driver, if_idle, turn, goes_on=goes_on)
             except BrokerClosed:
                 return
             except RowqError as error:
                 _log.warning("upkeep failed, and goes on in a moment: %s", error)
             except Exception:
                 _log.exception("upkeep failed; it goes on in a second")
-            pause = min(LONGEST_PAUSE, max(SWEEP_EVERY, (time.perf_counter() - started) * SHARE))
+            pause = self._pause(time.perf_counter() - started)
         if not self._dialect.has_one_writer:
             with suppress(RowqError):
                 driver.drive(self._leave_duty())
 
-    def _do_the_rest(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any], turn: int) -> None:
-        if turn % RETIRE_EVERY == 0:
-            driver.drive(self.retire())
+    def _pause(self, took: float) -> float:
+        """Until the next turn. What it removes was written by others, who did not ask for its share of the time either."""
+        if self._is_removing:
+            return 0.0 if self._retiring.is_behind else SWEEP_EVERY
+        return min(LONGEST_PAUSE, max(SWEEP_EVERY, took * SHARE))
+
+    def _do_the_rest(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any], turn: int, *, goes_on: bool) -> None:
+        if goes_on or running() >= self._retire_at:
+            self._retire(driver, goes_on=goes_on)
         if turn % self._dialect.tidy_every == 0:
             if_idle(lambda: self._dialect.tidy(thoroughly=turn % TIDY_THOROUGHLY_EVERY == 0))
+
+    def _retire(self, driver: Driver, *, goes_on: bool) -> None:
+        """In every turn as long as there is much to remove, else once a minute; in the first turn too, since not every process stays."""
+        is_anew = running() >= self._retire_at and not (goes_on and self._retiring.is_behind)
+        if is_anew:
+            self._retire_at = running() + self._retiring.every
+        retired = driver.drive(self._retiring.all(RETIRE_FOR, goes_on=not is_anew))
+        self._retire_at = min(self._retire_at, running() + self._retiring.every)
+        self._is_removing = retired >= PIECE
+        self._is_retiring = self._is_removing or self._retiring.is_behind
 
     def _take_duty(self) -> Steps[bool]:
         """Of all processes on a database one sweeps; True when it is this one."""
@@ -184,63 +181,20 @@ class Upkeep:
         with self._dialect.reading() as session:
             return array("q", (row[0] for row in session.stream("list_expired", queue=queue)))
 
-    def _in_all_queues(self, take: Callable[[str, int], Steps[int]]) -> Steps[int]:
-        late, count = self._clock.now() - sweeping.LATE_MS, 0
-        for queue in (yield Read(lambda: self._queues_with_work(late))):
-            count += yield from take(queue, late)
+    def _in_all_queues(self, take: Callable[[str], Steps[int]]) -> Steps[int]:
+        count = 0
+        for queue in (yield Read(self._queues_with_work)):
+            count += yield from take(queue)
         return count
 
-    def _queues_with_work(self, late: int) -> list[str]:
+    def _queues_with_work(self) -> list[str]:
+        now = self._clock.now()
         with self._dialect.reading() as session:
-            return [row[0] for row in session.rows("find_queues_with_work", now=self._clock.now(), late=late)]
+            return [row[0] for row in session.rows("find_queues_with_work", now=now, late=now - sweeping.LATE_MS)]
 
     def _is_anything_ended(self) -> bool:
         with self._dialect.reading() as session:
             return bool(session.rows("is_anything_ended", now=self._clock.now()))
-
-    def _find_retirable(self) -> list[tuple[Callable[[Work, str, int], int], str]]:
-        now = self._clock.now()
-        with self._dialect.reading() as session:
-            return [
-                (retire, queue)
-                for queue, policy in self._policies(session)
-                for query, age, retire in (
-                    ("list_old_dead", policy.dlq_ttl_ms, sweeping.retire_dead),
-                    ("list_old_history", policy.retention_ms, sweeping.retire_history),
-                    ("list_gone_own_ids", policy.audit_retention_ms, sweeping.retire_own_ids),
-                )
-                if age and session.rows(query, queue=queue, cutoff=now - age, limit=1)
-            ]
-
-    def _is_a_request_old(self) -> bool:
-        with self._dialect.reading() as session:
-            return bool(session.rows("list_old_requests", cutoff=self._clock.now() - requests.KEPT_MS, limit=1))
-
-    def _is_a_stage_old(self) -> bool:
-        with self._dialect.reading() as session:
-            return bool(session.rows("list_old_staged", cutoff=self._clock.now() - staging.KEPT_MS, limit=1))
-
-    def _is_a_consumer_silent(self) -> bool:
-        with self._dialect.reading() as session:
-            return bool(session.rows("list_silent_consumers", cutoff=self._clock.now() - registry.KEPT_MS, limit=1))
-
-    def _is_a_session_over(self) -> bool:
-        with self._dialect.reading() as session:
-            return bool(session.rows("list_ended_sessions", now=self._clock.now(), limit=1))
-
-    def _shortest_audit_retention(self) -> int:
-        """0 when nothing can be old enough."""
-        with self._dialect.reading() as session:
-            ages = [policy.audit_retention_ms for _, policy in self._policies(session) if policy.audit_retention_ms]
-            ages += [resolve(self._defaults).audit_retention_ms] if resolve(self._defaults).audit_retention_ms else []
-            oldest = session.row("list_audit", after=0, limit=1)
-        if not ages or oldest is None or oldest[1] > self._clock.now() - min(ages):
-            return 0
-        return min(ages)
-
-    def _policies(self, session: Session) -> Iterator[tuple[str, Policy]]:
-        for name, settings in session.rows("read_all_settings"):
-            yield name, resolve(read_settings(settings), self._defaults)
 
 
 def _in_pieces(act: Callable[[Work], int]) -> Steps[int]:
@@ -256,11 +210,12 @@ def _take_due(queue: str) -> Steps[int]:
     return _in_pieces(lambda work: sweeping.take_due(work, queue, PIECE))
 
 
-def _take_back(queue: str, late: int) -> Steps[int]:
-    return _in_pieces(lambda work: sweeping.take_lease_expired(work, queue, late, PIECE))
+def _take_lease_expired(queue: str) -> Steps[int]:
+    """By the time of the transaction: where the clock was set back since the sweep began, leases that are younger than that stay."""
+    return _in_pieces(lambda work: sweeping.take_lease_expired(work, queue, work.now - sweeping.LATE_MS, PIECE))
 
 
-def _end_in_pieces() -> Steps[int]:
+def _take_ended() -> Steps[int]:
     ended, looked = 0, PIECE
     while looked == PIECE:
         looked, gone = yield Act(lambda work: sweeping.take_ended(work, PIECE), durable=False)

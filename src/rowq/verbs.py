@@ -5,21 +5,22 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any, ParamSpec, TypeVar
 
 from rowq import pieces
 from rowq.arguments import (
+    MAX_WAIT_MS,
     Settled,
     check_mode,
-    check_where,
+    check_quarantine,
+    dead_choice,
+    dead_limit,
     insist_done,
+    insist_on_choice,
     listed,
     note,
     receive_max,
-    redrive_limit,
-    redrive_piece,
     to_changes,
     to_extend,
     to_receipt,
@@ -37,19 +38,16 @@ from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions, State, Where
 from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
-from rowq.model.stream import check_batch, check_stream_name
+from rowq.model.stream import check_stream_name
 from rowq.pieces import Progress
-from rowq.steps import Ask, Enter, Read, Steps, Wait
+from rowq.steps import Ask, Enter, Read, Steps, Wait, nothing
 from rowq.store import access, operating, registry, revoking, sessions
 from rowq.store.calls import Act, Receive, Send, Settle
+from rowq.store.dead import Deletion, Redrive
 from rowq.store.dialect import Row
 from rowq.store.finding import check_id
 from rowq.store.rows import to_deliveries
 from rowq.waiting import WaitingRoom
-
-MAX_WAIT_MS = 3_600_000
-MAX_IDS = 1_000
-"""In quarantine at once."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,7 +66,7 @@ class Verbs:
 
     def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Steps[list[str]] | Ask[list[str], list[str]]:
         call = to_send(queue, payloads, options)
-        return Ask(call, list) if call.messages else _nothing()
+        return Ask(call, list) if call.messages else nothing([])
 
     def receive(
         self,
@@ -117,7 +115,7 @@ class Verbs:
         self, deliveries: Iterable[Settled], verdict: Verdict | Extend
     ) -> Steps[list[Outcome]] | Ask[list[Outcome], list[Outcome]]:
         call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
-        return Ask(call, list) if call.receipts else _nothing()
+        return Ask(call, list) if call.receipts else nothing([])
 
     def extend(self, delivery: Settled, lease: Duration | None) -> Ask[list[Outcome], int]:
         call = Settle([to_receipt(delivery)], to_extend(lease))
@@ -163,20 +161,19 @@ class Verbs:
             is_gone = yield Act(lambda work: operating.delete_queue(work, name))
 
     def redrive(
-        self,
-        queue: str,
-        ids: Iterable[str] | None,
-        where: Where | None,
-        limit: int | None,
-        rate: float | None,
-        progress: Progress | None,
-        kind: type[operating.Redrive] = operating.Redrive,
+        self, queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
     ) -> Steps[int]:
         name, _ = split_name(queue)
-        most, piece = redrive_limit(limit), redrive_piece(rate)
-        chosen = None if ids is None else list(dict.fromkeys(check_id(id) for id in listed(ids, "ids")))
-        check_where(where)
-        return pieces.redrive(partial(kind, name, chosen, where or Where()), kind.event, name, most, piece, rate, progress)
+        chosen, filters = dead_choice(ids, where)
+        return pieces.treat_dead(Redrive, name, chosen, filters, dead_limit(limit), rate, progress)
+
+    def delete_dead(
+        self, queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
+    ) -> Steps[int]:
+        name, _ = split_name(queue)
+        chosen, filters = dead_choice(ids, where)
+        insist_on_choice(chosen, filters)
+        return pieces.treat_dead(Deletion, name, chosen, filters, dead_limit(limit), rate, progress)
 
     def forget(self, key: KvKey) -> Steps[bool]:
         entry_key = operating.entry_key(to_kv_key(key))
@@ -249,15 +246,3 @@ class Verbs:
             return to_deliveries(rows)
         last = yield from self.wait_for(call, patience)
         return to_deliveries(last.result or [])
-
-
-def check_quarantine(stream: str, batch: int, ids: Iterable[str]) -> tuple[str, int, list[str]]:
-    chosen = list(dict.fromkeys(check_id(id) for id in listed(ids, "ids")))
-    if len(chosen) > MAX_IDS:
-        raise InvalidArgument(f"at most {MAX_IDS} messages are quarantined at a time, not {len(chosen)}")
-    return check_stream_name(stream), check_batch(batch), chosen
-
-
-def _nothing() -> Steps[list[Any]]:
-    return []
-    yield  # a generator without steps: there is nothing to ask

@@ -15,10 +15,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
+from rowq.errors import RowqError
+
 _log = logging.getLogger("rowq.waiting")
 
 TICK = 0.05
 SAFETY = 1.0
+MOST_KNOWN = 10_000
+"""Topics of which the ticker knows when they were looked at: somebody may wait for ever new ones as long as others wait too."""
 
 
 class Waiter:
@@ -41,6 +45,8 @@ class WaitingRoom:
         self._changed = threading.Condition()
         self._waiters: dict[str, OrderedDict[Waiter, None]] = {}
         self._ticker: threading.Thread | None = None
+        self._announced: dict[str, int] = {}
+        self._looked: dict[str, float] = {}
         self._is_closed = False
         self._is_troubled = False
         """Once is enough: a database that is away would fill the log."""
@@ -104,40 +110,42 @@ class WaitingRoom:
                 del self._waiters[waiter.topic]
 
     def _tick(self) -> None:
-        announced: dict[str, int] = {}
-        looked: dict[str, float] = {}
+        self._announced, self._looked = {}, {}
         while True:
             with self._changed:
                 if self._is_closed or not self._waiters:
                     self._ticker = None
                     return
                 topics = list(self._waiters)
-                self._changed.wait(self._until_next(topics, announced))
+                self._changed.wait(self._until_next(topics))
             arrivals = self._ask_for_arrivals(topics)
-            self.wake({topic: 1 for topic in topics if topic in arrivals or self._is_time(topic, announced, looked)})
+            self.wake({topic: 1 for topic in topics if topic in arrivals or self._is_time(topic)})
+            if len(self._looked) > MOST_KNOWN:
+                self._announced, self._looked = {}, {topic: at for topic in topics if (at := self._looked.get(topic)) is not None}
 
     def _ask_for_arrivals(self, topics: list[str]) -> Collection[str]:
         try:
             return self._arrivals(topics)
-        except Exception:
+        except Exception as error:
             if not self._is_troubled:
-                _log.exception("cannot see whether another process has written; waiters look once a second")
+                unforeseen = not isinstance(error, RowqError)
+                _log.warning("cannot see whether another process has written; waiters look once a second: %s", error, exc_info=unforeseen)
             self._is_troubled = True
             return ()
 
-    def _until_next(self, topics: list[str], announced: dict[str, int]) -> float:
+    def _until_next(self, topics: list[str]) -> float:
         now = self._now()
-        times = [time for topic in topics if (time := self._next_time(topic)) is not None and time != announced.get(topic)]
+        times = [time for topic in topics if (time := self._next_time(topic)) is not None and time != self._announced.get(topic)]
         return min([TICK, *((time - now) / 1000 for time in times if time > now)])
 
-    def _is_time(self, topic: str, announced: dict[str, int], looked: dict[str, float]) -> bool:
+    def _is_time(self, topic: str) -> bool:
         due = self._next_time(topic)
-        is_due = due is not None and due <= self._now() and announced.get(topic) != due
+        is_due = due is not None and due <= self._now() and self._announced.get(topic) != due
         if is_due and due is not None:
-            announced[topic] = due
-        if not is_due and time.monotonic() - looked.setdefault(topic, time.monotonic()) < SAFETY:
+            self._announced[topic] = due
+        if not is_due and time.monotonic() - self._looked.setdefault(topic, time.monotonic()) < SAFETY:
             return False
-        looked[topic] = time.monotonic()
+        self._looked[topic] = time.monotonic()
         return True
 
 

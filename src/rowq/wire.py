@@ -1,4 +1,5 @@
-"""What travels over HTTP: the bodies of requests and answers, as the server and the client both read and write them.
+"""What travels over HTTP: the bodies of requests and answers, as the server and the client both read and write them. Those of messages,
+queues and settings that somebody looks at are in wire_look.py.
 
 Durations are milliseconds and end in `_ms`; times are milliseconds since 1970, UTC. A payload is any JSON value in `payload`, or
 bytes in `payload_base64`. OpenAPI is generated from these types.
@@ -6,23 +7,21 @@ bytes in `payload_base64`. OpenAPI is generated from these types.
 
 from __future__ import annotations
 
-import base64
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from rowq.model.draft import MAX_SEND
 from rowq.model.lifecycle import NackLimit
-from rowq.model.message import Event, KvEntry, Message, Outcome, Stats
-from rowq.model.queue import DeliveryMode, Keep, OnExhausted, OnExpire, Origin, Policy, Settings
-from rowq.model.retry import Backoff, Delays, Exponential, Linear, Millis
-from rowq.model.value import Base64, KeyPart, KvPath, Lease, Name, Note, OwnId, ShareBody, StateName, Storable
+from rowq.model.message import Outcome
+from rowq.model.queue import DeliveryMode
+from rowq.model.retry import MAX_DELAYS, Backoff, Delays, Exponential, Linear, Millis, PositiveMillis
+from rowq.model.value import Base64, KvPath, Name, Note, OwnId, ShareBody, SomeText, Storable
 
-MAX_WAIT_MS = 60_000
+MAX_POLL_MS = 60_000
 MAX_RECEIPTS = 10_000
 
-BackoffMs = list[Millis] | Delays | Linear | Exponential
+BackoffMs = Annotated[list[Millis], Meta(max_length=MAX_DELAYS)] | Delays | Linear | Exponential
 """Delays in milliseconds, or a policy: {"kind": "linear" | "exponential", …}."""
 
 Receipts = Annotated[list[str], Meta(min_length=1, max_length=MAX_RECEIPTS)]
@@ -39,7 +38,7 @@ class MessageBody(Struct, forbid_unknown_fields=True):
     priority: Annotated[int, Meta(gt=-(1 << 31), lt=1 << 31)] = 0
     delay_ms: Millis = 0
     ttl_ms: Millis | None = None
-    deadline_ms: Lease | None = None
+    deadline_ms: PositiveMillis | None = None
     max_attempts: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
     backoff_ms: BackoffMs | None = None
     keys_if_undelivered: Annotated[list[KvPath], Meta(max_length=1_000)] | None = None
@@ -64,8 +63,8 @@ class ReceiveBody(Struct, forbid_unknown_fields=True):
     """How many messages to take at most, how long to wait for the first, and for how long they are yours."""
 
     max: Annotated[int, Meta(ge=1, le=1_000)] = 1
-    wait_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS)] = 0
-    lease_ms: Lease | None = None
+    wait_ms: Annotated[int, Meta(ge=0, le=MAX_POLL_MS)] = 0
+    lease_ms: PositiveMillis | None = None
     consumer: Note | None = None
     delivery: DeliveryMode | None = None
     share: ShareBody | None = None
@@ -115,7 +114,7 @@ class RescheduleBody(Struct, forbid_unknown_fields=True):
 
 
 class ExtendBody(AckBody, forbid_unknown_fields=True):
-    lease_ms: Lease | None = None
+    lease_ms: PositiveMillis | None = None
 
 
 class Result(Struct, omit_defaults=True):
@@ -130,93 +129,12 @@ class Results(Struct):
     results: list[Result]
 
 
-class MessageLook(Struct, omit_defaults=True):
-    """A message looked at, not taken. What does not apply to its state is left out."""
-
-    id: str
-    queue: str
-    state: StateName
-    attempts: int
-    sent_at: int
-    priority: int
-    headers: dict[str, str]
-    cursor: str
-    payload: Any = UNSET
-    payload_base64: str | UnsetType = UNSET
-    key: str | None = None
-    group: str | None = None
-    ttl_ms: int | None = None
-    deadline: int | None = None
-    max_attempts: int | None = None
-    backoff_ms: BackoffMs | None = None
-    keys_if_undelivered: list[list[KeyPart]] | None = None
-    due_at: int | None = None
-    expires_at: int | None = None
-    lease_until: int | None = None
-    leased_at: int | None = None
-    consumer: str | None = None
-    error: str | None = None
-    reason: str | None = None
-    died_at: int | None = None
-    outcome: str | None = None
-    finished_at: int | None = None
-
-
-class Messages(Struct):
-    """A page. `next` is the `after` of the page behind it; null at the end."""
-
-    messages: list[MessageLook]
-    next: str | None = None
-
-
-class SettingsBody(Struct, forbid_unknown_fields=True):
-    """The settings of a queue. In a PUT what is left out stays as it is, and null goes back to the default; 0 means no limit."""
-
-    lease_ms: Lease | UnsetType | None = UNSET
-    max_attempts: Annotated[int, Meta(ge=0, le=1 << 53)] | UnsetType | None = UNSET
-    backoff_ms: BackoffMs | UnsetType | None = UNSET
-    ttl_ms: Millis | UnsetType | None = UNSET
-    ttl_from: Literal["available", "enqueue"] | UnsetType | None = UNSET
-    refresh_ttl: bool | UnsetType | None = UNSET
-    on_expire: OnExpire | UnsetType | None = UNSET
-    on_exhausted: OnExhausted | UnsetType | None = UNSET
-    delivery: DeliveryMode | UnsetType | None = UNSET
-    order: Literal["sent", "ready"] | UnsetType | None = UNSET
-    count_lease_expiry: bool | UnsetType | None = UNSET
-    lease_expiry_backoff: Literal["none", "nack"] | UnsetType | None = UNSET
-    require_receipt: bool | UnsetType | None = UNSET
-    max_depth: Annotated[int, Meta(ge=0, le=1 << 53)] | UnsetType | None = UNSET
-    throughput_limit: Annotated[int, Meta(ge=0, le=1 << 53)] | UnsetType | None = UNSET
-    max_payload_bytes: Annotated[int, Meta(ge=1, le=256 << 20)] | UnsetType | None = UNSET
-    schema: dict[str, Any] | UnsetType | None = UNSET
-    keep: Keep | UnsetType | None = UNSET
-    retention_ms: Millis | UnsetType | None = UNSET
-    audit: bool | UnsetType | None = UNSET
-    audit_retention_ms: Millis | UnsetType | None = UNSET
-    dlq_ttl_ms: Millis | UnsetType | None = UNSET
-    dlq_exhausted: Literal["keep", "delete"] | UnsetType | None = UNSET
-    paused: bool | UnsetType | None = UNSET
-
-
-class Queues(Struct):
-    queues: list[Stats]
-
-
-class QueueLook(Struct):
-    """Depth by state, what somebody set, what therefore holds, and where each value comes from."""
-
-    stats: Stats
-    settings: SettingsBody
-    policy: SettingsBody
-    origins: dict[str, Origin]
-
-
 class RedriveBody(Struct, forbid_unknown_fields=True):
     """Which dead letters: those named, those that match, those that are both, or all."""
 
     ids: Annotated[list[Storable], Meta(max_length=10_000)] | None = None
     reason: Storable | None = None
-    error: Storable | None = None
+    error: SomeText | None = None
     fingerprint: Storable | None = None
     key: Storable | None = None
     group: Storable | None = None
@@ -232,45 +150,11 @@ class Count(Struct):
     count: int
 
 
-class Events(Struct):
-    events: list[Event]
-
-
-class EntryBody(Struct):
-    """The payload of an undelivered message under one of its keys."""
-
-    key: list[KeyPart]
-    written_at: int
-    id: str
-    value: Any = UNSET
-    value_base64: str | UnsetType = UNSET
-
-
-class Entries(Struct):
-    keys: list[EntryBody]
-
-
 class Problem(Struct):
     """What went wrong: a stable code for programs, a sentence for people."""
 
     code: str
     error: str
-
-
-def to_settings(body: SettingsBody) -> dict[str, Any]:
-    """The settings that were given, as `Settings` names them."""
-    given = {name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET}
-    if "backoff_ms" in given:
-        given["backoff"] = to_backoff(given.pop("backoff_ms"))
-    return given
-
-
-def of_settings(settings: Settings | Policy) -> SettingsBody:
-    """What is set; what is not is left out."""
-    given = {name: value for name in settings.__struct_fields__ if (value := getattr(settings, name)) is not None}
-    if "backoff" in given:
-        given["backoff_ms"] = of_backoff(given.pop("backoff"))
-    return SettingsBody(**given)
 
 
 def to_backoff(backoff: BackoffMs | None) -> Backoff | None:
@@ -279,18 +163,3 @@ def to_backoff(backoff: BackoffMs | None) -> Backoff | None:
 
 def of_backoff(backoff: Backoff | None) -> BackoffMs | None:
     return list(backoff.delays_ms) if isinstance(backoff, Delays) else backoff
-
-
-def of_message(message: Message) -> MessageLook:
-    fields = msgspec.structs.asdict(message)
-    fields |= _spelled("payload", fields.pop("payload"))
-    fields["backoff_ms"] = of_backoff(fields.pop("backoff"))
-    return MessageLook(**fields)
-
-
-def of_entry(entry: KvEntry) -> EntryBody:
-    return EntryBody(entry.key, entry.written_at, entry.id, **_spelled("value", entry.value))
-
-
-def _spelled(name: str, value: Any) -> dict[str, Any]:
-    return {f"{name}_base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else {name: value}

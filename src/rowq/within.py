@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from rowq.arguments import Settled, lease_lost, listed, to_nack, to_receipt_or_none, to_reject, to_reschedule, to_send
-from rowq.model.lifecycle import Ack, Verdict
+from rowq.model.lifecycle import Ack, NackLimit, Verdict
 from rowq.model.message import Draft, Duration, Outcome, Payload, SendOptions
 from rowq.store.calls import Settle
 from rowq.store.lane import Lane
@@ -37,8 +37,16 @@ class Within:
     def ack(self, delivery: Settled) -> None:
         self._settle(delivery, Ack())
 
-    def nack(self, delivery: Settled, *, reason: str | None = None, delay: Duration | None = None, counts: bool = True) -> None:
-        self._settle(delivery, to_nack(reason, delay, counts))
+    def nack(
+        self,
+        delivery: Settled,
+        *,
+        reason: str | None = None,
+        delay: Duration | None = None,
+        counts: bool = True,
+        limit: NackLimit = "attempts",
+    ) -> None:
+        self._settle(delivery, to_nack(reason, delay, counts, limit))
 
     def reject(self, delivery: Settled, *, reason: str | None = None) -> None:
         self._settle(delivery, to_reject(reason))
@@ -50,9 +58,15 @@ class Within:
         return self._settle_many(deliveries, Ack())
 
     def nack_many(
-        self, deliveries: Iterable[Settled], *, reason: str | None = None, delay: Duration | None = None, counts: bool = True
+        self,
+        deliveries: Iterable[Settled],
+        *,
+        reason: str | None = None,
+        delay: Duration | None = None,
+        counts: bool = True,
+        limit: NackLimit = "attempts",
     ) -> list[Outcome]:
-        return self._settle_many(deliveries, to_nack(reason, delay, counts))
+        return self._settle_many(deliveries, to_nack(reason, delay, counts, limit))
 
     def reject_many(self, deliveries: Iterable[Settled], *, reason: str | None = None) -> list[Outcome]:
         return self._settle_many(deliveries, to_reject(reason))

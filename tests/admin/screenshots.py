@@ -54,9 +54,9 @@ class Picture:
 
 PICTURES = (
     Picture("dashboard", "/", is_main=True),
-    Picture("queue", "/queue/emails/", is_main=True),
-    Picture("message", f"/queue/emails/messages/{scenery.MESSAGE}/details", is_main=True),
-    Picture("dead-letters", "/queue/emails-dlq/", is_main=True),
+    Picture("queue", "/queue/emails/"),
+    Picture("message", f"/queue/emails/messages/{scenery.MESSAGE}/details"),
+    Picture("dead-letters", "/queue/emails-dlq/"),
     Picture("settings", "/queue/emails/settings"),
     Picture("config", "/config"),
     Picture("consumers", "/consumers"),

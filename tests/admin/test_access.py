@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import rowq
+from rowq.model.access import digest_of
 from rowq.server.admin.pages import PAGES
 from rowq.server.admin.session import COOKIE, LIFETIME_MS
 from rowq.server.admin.site import Site
@@ -147,6 +149,8 @@ class TestWithKeys:
         assert visitor.get("/").status == 303
         locked_site.server.service.gate = Gate([key("admin", "receive")])
         assert visitor.get("/").status == 303
+        locked_site.server.service.gate = Gate([(key("admin", "admin")[0], digest_of("another secret under the same name"))])
+        assert visitor.get("/").status == 303
         locked_site.server.service.gate = gate
         assert visitor.get("/").status == 200
 
@@ -237,6 +241,11 @@ def test_programs_are_refused_in_json_and_people_on_a_page(site: Served) -> None
     assert (shown.status, json.loads(shown.text)["code"]) == (404, "not_found")
     page = Visitor(site.url).get("/nowhere<script>alert(1)</script>".replace("<", "%3C").replace(">", "%3E"))
     assert page.status == 404 and "<script>alert" not in page.text and "not_found" in page.words
+
+
+def test_a_program_at_the_wrong_port_is_told_so(site: Served) -> None:
+    with rowq.connect(site.url) as broker, pytest.raises(rowq.NotFound, match="these are the admin pages"):
+        broker.queues()
 
 
 def test_a_part_that_refreshes_itself_does_not_swallow_the_notice(site: Served) -> None:

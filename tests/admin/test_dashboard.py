@@ -199,6 +199,14 @@ class TestLive:
         broker.send("q", 1)
         expect(page.locator("#queue-q td").first).to_have_text("1")
 
+    def test_the_first_message_can_be_sent_from_here(self, page: Page) -> None:
+        page.goto("/")
+        page.get_by_role("link", name="Send one from here").click()
+        page.get_by_label("Payload", exact=True).fill('{"hello": "world"}')
+        page.get_by_role("button", name="Send").click()
+        page.get_by_role("link", name="Queues").first.click()
+        expect(page.locator("#queue-demo td").first).to_have_text("1")
+
     def test_everybody_can_use_it(self, page: Page, site: Served, broker: Broker) -> None:
         kill(site.server, "emails", *range(6))
         broker.send("q", 1)

@@ -70,7 +70,7 @@ def test_it_may_be_cancelled_and_what_was_done_stays_done(locked_site: Served, v
     assert visitor.get(url, fragment=True).headers["hx-refresh"] == "true"
     assert (count(locked_site.server, "emails", "ready"), count(locked_site.server, "emails", "dead")) == (1, 2)
     event = locked_site.server.engine.insights.actions("emails", 1)[0]
-    assert (event.event, event.actor, event.detail) == ("dead_redriven", "key:admin", "1 dead letters")
+    assert (event.event, event.actor, event.detail) == ("dead_redriven", "key:admin", "1 dead letter")
     assert visitor.follow(visitor.post(f"{url}/cancellation")).status == 200
 
 

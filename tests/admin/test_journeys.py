@@ -15,8 +15,6 @@ from tests.admin.working import receive, send, send_many, settle
 from tests.server.support import ADMIN, key, serving
 from tests.support.patience import eventually
 
-PHONE = {"width": 390, "height": 844}
-
 
 def focused(page: Page) -> str:
     """What somebody would hear of what has the focus."""

@@ -24,7 +24,7 @@ def test_every_page_has_its_picture(picture: Picture, scheme: Scheme) -> None:
 
 
 def test_no_picture_is_left_of_a_page_that_is_gone() -> None:
-    assert {file.name for file in FOLDER.glob("*")} <= {picture.file(scheme).name for picture in PICTURES for scheme in SCHEMES}
+    assert {file.name for file in FOLDER.glob("*.png")} <= {picture.file(scheme).name for picture in PICTURES for scheme in SCHEMES}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

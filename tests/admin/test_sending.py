@@ -12,7 +12,7 @@ from rowq.model.lifecycle import Reject
 from rowq.model.message import Message
 from rowq.model.retry import Delays
 from rowq.server.admin import sending
-from rowq.wire import of_message
+from rowq.wire_look import of_message
 from tests.admin.browser import Faults
 from tests.admin.conftest import Served
 from tests.admin.visiting import Shown, Visitor

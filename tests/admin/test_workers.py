@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.admin.visiting import Visitor
-from tests.server.serving import Served
 from tests.server.test_workers import Crew, ask
 from tests.support.database import new_database
 from tests.support.patience import eventually
+from tests.support.serving import Served
 
 IN_A_HURRY = "from rowq.server.admin import rates; rates.EVERY = 0.1; from rowq.cli.main import main; main()"
 """Workers are forked, so this holds for them as well."""

@@ -21,6 +21,7 @@ COMMANDS = [
     "audit",
     "dead",
     "redrive",
+    "delete-dead",
     "purge",
     "delete",
     "pause",
@@ -120,3 +121,12 @@ def test_a_command_of_a_group_has_help_of_its_own_and_the_shared_options(run: Ru
     assert result.exit_code == 0
     assert f"rowq keys {command}" in result.out
     assert "--url" in result.out and "--json" in result.out
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("send",), ("ack",), ("browse",), ("purge",), ("serve",), ("keys", "create"), ("pipeline", "replay")]
+)
+def test_the_help_shows_no_types_of_python(run: Run, command: tuple[str, ...]) -> None:
+    told = run(*command, "--help").out
+    assert "--help" in told
+    assert not [word for word in ("<", "bool", "list[", "str]", "int range") if word in told]

@@ -225,6 +225,19 @@ def test_redrive_shows_a_bar_on_a_terminal(run: Run, dead: list[str]) -> None:
     assert "redrive q" in result.err
 
 
+def test_dead_letters_are_deleted_by_id_or_by_filter_and_never_by_accident(run: Run, dead: list[str]) -> None:
+    asked = run("delete-dead", "q", dead[0])
+    assert (asked.exit_code, asked.out) == (2, "")
+    assert "--yes" in asked.err
+    unsaid = run("delete-dead", "q.dlq", "--yes")
+    assert unsaid.exit_code == 2
+    assert "rowq purge q.dlq" in unsaid.err
+    assert run("delete-dead", "q", dead[0], "--yes", "--json").json == {"queue": "q", "deleted": 1}
+    assert run("delete-dead", "q", "--error", "bad", "--limit", "1", "--yes").out == "1 dead letter deleted\n"
+    assert run("delete-dead", "q", dead[0], "--yes").exit_code == 3
+    assert run("stats", "q", "--json").json["dead"] == 2
+
+
 def test_dead_begins_with_the_newest_where_that_is_asked(run: Run, dead: list[str]) -> None:
     assert [letter["id"] for letter in run("dead", "q", "--newest", "--json").lines] == [*reversed(dead)]
     assert len(run("browse", "q", "--state", "dead", "--newest", "--limit", "3", "--json").lines) == 3

@@ -29,6 +29,7 @@ def test_markup_and_control_characters_stay_text(
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("LINES", "25")  # of a dumb terminal Rich believes the width only with the height
     result = run(*args, *([nasty] if len(args) == 1 and args[0] in ("get", "audit") else []), terminal=terminal)
     assert result.exit_code == 0, result.err
     for forbidden in ("\x1b", "\x07", "\x9b", "\u202e", "\r", "😄"):

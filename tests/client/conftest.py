@@ -17,13 +17,6 @@ from tests.support.server import Server
 Connect = Callable[..., Broker]
 
 
-@pytest.fixture(scope="session")
-def loop() -> Iterator[LoopThread]:
-    thread = LoopThread()
-    yield thread
-    thread.stop()
-
-
 @pytest.fixture
 def server(loop: LoopThread, tmp_path: Path) -> Iterator[Server]:
     server = Server(loop, f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False)

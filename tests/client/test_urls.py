@@ -13,7 +13,7 @@ import pytest
 import rowq
 from rowq import Forbidden, InvalidArgument, TooManyFailures, Unauthorized
 from rowq.client.address import Address
-from rowq.client.exchange import Exchange, nothing
+from rowq.client.exchange import Exchange, no_answer
 from rowq.model.access import ApiKey, digest_of
 from rowq.server.gate import Gate
 from tests.support.blocking import LoopThread
@@ -29,7 +29,7 @@ def no_key_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(url: str, **options: Any) -> list[str]:
     """The lines of a request to the server behind a URL."""
-    return Address(url, **options).request(Exchange(b"GET", "/v1/queues", None, nothing)).decode().split("\r\n")
+    return Address(url, **options).request(Exchange(b"GET", "/v1/queues", None, no_answer)).decode().split("\r\n")
 
 
 @pytest.mark.parametrize(

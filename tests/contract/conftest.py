@@ -12,13 +12,6 @@ from tests.support.blocking import LoopThread
 from tests.support.harness import BACKENDS, Harness, harness_for
 
 
-@pytest.fixture(scope="session")
-def loop() -> Iterator[LoopThread]:
-    thread = LoopThread()
-    yield thread
-    thread.stop()
-
-
 @pytest.fixture(params=list(BACKENDS))
 def harness(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) -> Iterator[Harness]:
     with harness_for(request.param, tmp_path, loop) as harness:

@@ -46,6 +46,14 @@ def test_a_queue_says_how_long_its_audit_is_kept(broker: Broker, clock: ManualCl
     assert history_of(broker, id) == ["delivered", "acked"]
 
 
+def test_one_queue_keeps_its_audit_longer_than_another(broker: Broker, clock: ManualClock) -> None:
+    broker.configure("brief", audit_retention=10)
+    broker.configure("q", audit_retention=100)
+    brief, long = broker.send("brief", "x"), broker.send("q", "x")
+    pass_time(broker, clock, 60)
+    assert (history_of(broker, brief), history_of(broker, long)) == ([], ["enqueued"])
+
+
 def test_an_audit_longer_than_any_inner_batch_is_forgotten(broker: Broker, clock: ManualClock) -> None:
     broker.configure("q", audit_retention=10)
     sent = broker.send_many("q", list(range(1_300)))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rowq import Broker, ManualClock, Settings, State, exponential, linear
+from rowq import Broker, Draft, InvalidArgument, ManualClock, Settings, State, exponential, linear
+from rowq.model.retry import Delays, Exponential, Linear
 from tests.support.harness import Harness
 from tests.support.life import comes_after, nack_until_dead, take
 
@@ -172,3 +173,32 @@ def test_a_lost_lease_may_wait_like_a_nack(broker: Broker, clock: ManualClock) -
     assert (message.state, message.due_at, message.attempts) == (State.SCHEDULED, clock.now() + 1_000, 1)
     clock.advance(1)
     assert take(broker).attempt == 2
+
+
+@pytest.mark.parametrize(
+    "backoff",
+    [Delays((-5,)), Delays((1 << 60,)), Delays(("soon",)), Linear(-1), Exponential(1, factor=0.5), Exponential(1, plus_ms=(-1, 0))],  # type: ignore[arg-type]
+    ids=repr,
+)
+def test_a_policy_that_is_not_possible_is_refused_however_it_was_made(broker: Broker, clock: ManualClock, backoff: Any) -> None:
+    """Stored, it could not be read again, and would keep its whole queue from being received and swept."""
+    with pytest.raises(InvalidArgument, match="backoff"):
+        broker.send("q", "x", backoff=backoff)
+    with pytest.raises(InvalidArgument, match="backoff"):
+        broker.send_many("q", [Draft("x", backoff=backoff)])
+    with pytest.raises(InvalidArgument, match="backoff"):
+        broker.configure("q", backoff=backoff)
+    broker.send("q", "sound")
+    take(broker)
+    clock.advance(31)
+    assert take(broker).attempt == 2
+
+
+@pytest.mark.parametrize("form", [list, lambda delays: Delays(tuple(delays))])
+def test_a_backoff_has_a_thousand_delays_at_most(broker: Broker, form: Any) -> None:
+    broker.configure("q", backoff=form([0] * 1000))
+    broker.send("q", "x", backoff=form([0] * 1000))
+    with pytest.raises(InvalidArgument, match="1000"):
+        broker.configure("q", backoff=form([0] * 1001))
+    with pytest.raises(InvalidArgument, match="1000"):
+        broker.send("q", "x", backoff=form([0] * 1001))

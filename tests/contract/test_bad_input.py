@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rowq import Broker, InvalidArgument, MessageNotFound
+from rowq import Broker, InvalidArgument, MessageNotFound, Where
 from tests.support.life import depths, history_of, take
 from tests.support.spelling import spelled
 
@@ -207,10 +207,12 @@ def test_any_text_is_a_reason(broker: Broker, reason: str) -> None:
     assert kept == reason or (kept is not None and reason.startswith(kept[:100]))
 
 
-@pytest.mark.parametrize("text", ["'; DROP TABLE messages; --", '"', "\\", "%", "_", "?", ":name", "x'00'"])
+@pytest.mark.parametrize("text", ["'; DROP TABLE messages; --", '"', "\\", "%", "_", "?", ":name", "x'00'", "ünï ☃"])
 def test_no_text_is_taken_for_sql(broker: Broker, text: str) -> None:
     id = broker.send("q", text, key=text, group=text, headers={text: text}, keys_if_undelivered=[text])
     assert [message.id for message in broker.browse("q", key=text, group=text)] == [id]
     broker.reject(take(broker, consumer=text), reason=text)
     assert broker.get(id).error == text
     assert [entry.key for entry in broker.keys(text)] == [[text]]
+    assert broker.redrive("q", where=Where(reason=text)) == broker.redrive("q", where=Where(key=f"{text}x")) == 0
+    assert broker.redrive("q", where=Where(reason="rejected", error=text, key=text, group=text)) == 1

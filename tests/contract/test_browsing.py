@@ -252,3 +252,11 @@ def test_a_bad_question_is_refused(broker: Broker, bad: dict[str, Any]) -> None:
     broker.send("q", "x")
     with pytest.raises(InvalidArgument):
         broker.browse("q", **bad)
+
+
+def test_a_cursor_of_another_state_is_refused(broker: Broker) -> None:
+    """It is a place in an order that is not the one asked for."""
+    broker.send_many("q", [1, 2])
+    cursor = broker.browse("q")[0].cursor
+    with pytest.raises(InvalidArgument, match="a cursor of ready messages, and dead ones are asked for"):
+        broker.browse("q", state="dead", after=cursor)

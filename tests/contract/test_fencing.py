@@ -41,6 +41,20 @@ def test_a_stale_receipt_among_many_is_told_and_settles_nothing(broker: Broker, 
     assert broker.get(current.id) == before
 
 
+def test_a_stale_receipt_acks_nothing_where_others_were_just_acked(broker: Broker, clock: ManualClock) -> None:
+    """Acks of a queue that is known by then may go a shorter way."""
+    for _ in range(2):
+        broker.send("q", "another")
+        broker.ack(take(broker))
+    stale, current = lost_and_taken(broker, clock)
+    with pytest.raises(LeaseLost):
+        broker.ack(stale)
+    assert broker.ack_many([stale]) == [Outcome.STALE]
+    assert state_of(broker, current.id) == State.LEASED
+    broker.ack(current)
+    assert_gone(broker, current.id)
+
+
 @every_settle
 def test_a_message_that_waits_again_is_nobodys(broker: Broker, settle: Settle) -> None:
     id = broker.send("q", "x")

@@ -65,6 +65,17 @@ def test_the_older_is_superseded_when_it_comes_back(broker: Broker, clock: Manua
     assert drain(broker) == ["new"]
 
 
+def test_what_gives_way_has_the_attempts_that_it_came_back_with(broker: Broker, clock: ManualClock) -> None:
+    broker.configure("q", keep="outcome")
+    nacked, _ = leased_with_successor(broker)
+    broker.nack(nacked)
+    assert broker.get(nacked.id).attempts == 1
+    broker.purge("q")
+    released, _ = leased_with_successor(broker)
+    broker.nack(released, counts=False)
+    assert broker.get(released.id).attempts == 0
+
+
 @every_return
 def test_a_superseded_message_is_not_kept_unless_asked(broker: Broker, clock: ManualClock, come_back: Callable[..., object]) -> None:
     delivery, _ = leased_with_successor(broker)

@@ -14,6 +14,13 @@ def test_a_paused_queue_hands_out_nothing(broker: Broker) -> None:
     assert depths(broker) == {"ready": 1}
 
 
+def test_a_paused_queue_hands_out_nothing_however_often_it_is_asked(broker: Broker) -> None:
+    broker.send_many("q", ["delivered", "waiting"])
+    take(broker)
+    broker.pause("q")
+    assert [is_silent(broker) for _ in range(4)] == [True] * 4
+
+
 def test_a_resumed_queue_goes_on(broker: Broker) -> None:
     broker.send("q", "x")
     broker.pause("q")

@@ -14,7 +14,7 @@ import pytest
 
 import rowq
 from rowq import Draft
-from rowq.copier import copier, passage
+from rowq.engine import Engine
 from rowq.store import leaving
 from tests.copying.conftest import SOME_PAIRS, Open
 from tests.copying.journey import Journey, copy, everything
@@ -78,7 +78,7 @@ def test_cut_off_at_any_transaction_it_goes_on(
     """Every transaction of the way is once the last one of a run, just before or just after it is committed."""
     monkeypatch.setattr(leaving, "PIECE", 15)
     fill(short_journey.source, 40)
-    act, left = passage.act, [0]
+    act, left = Engine.act, [0]
 
     def act_or_be_cut(engine: Any, function: Callable[..., Any], **options: Any) -> Any:
         left[0] -= 1
@@ -89,8 +89,7 @@ def test_cut_off_at_any_transaction_it_goes_on(
             raise Cut
         return result
 
-    for module in (passage, copier):
-        monkeypatch.setattr(module, "act", act_or_be_cut)
+    monkeypatch.setattr(Engine, "act", act_or_be_cut)
     cuts, is_cut = 0, True
     while is_cut:
         for queue in ("q", "small"):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from tests.disasters.proxy import CommitProxy, MariadbEar, PostgresqlEar
-from tests.rivals.process import Rival
+from tests.rivals.process import Start, starting
 from tests.support.servers import MariadbServer, OwnServer, PostgresqlServer, fresh, own_mariadb, own_postgresql
+from tests.support.way import by_way_of
 
-Start = Callable[..., Rival]
 Begin = Callable[[str], OwnServer]
 
 
@@ -64,16 +63,8 @@ def url(server: OwnServer) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """`start("working", url, …)`: one more process. Nobody outlives the test."""
-    started: list[Rival] = []
-
-    def start_one(part: str, url: str, *arguments: object, package: str = "tests.disasters") -> Rival:
-        started.append(Rival(part, url, tmp_path / f"{len(started)}-{part}.log", *arguments, package=package))
-        return started[-1]
-
-    yield start_one
-    for rival in started:
-        rival.clear_away()
+    with starting(tmp_path, "tests.disasters") as start:
+        yield start
 
 
 @pytest.fixture
@@ -87,10 +78,3 @@ def proxy(kind: str, server: OwnServer) -> Iterator[CommitProxy]:
 def proxied_url(proxy: CommitProxy, url: str) -> str:
     """The same database, by way of the proxy."""
     return f"{by_way_of(proxy.port, url)}&timeout=5"
-
-
-def by_way_of(port: int, url: str) -> str:
-    """The same database through a port that listens in between, and so in the clear."""
-    parts = urlsplit(url)
-    options = "sslmode=disable&gssencmode=disable" if parts.scheme == "postgresql" else "ssl_disabled=true"
-    return urlunsplit((parts.scheme, parts.netloc.replace(f":{parts.port}", f":{port}"), parts.path, options, ""))

@@ -6,9 +6,8 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import rowq
-from tests.disasters.conftest import Start
 from tests.rivals.draining import drain_all
-from tests.rivals.process import Rival
+from tests.rivals.process import Rival, Start
 from tests.support.patience import eventually
 from tests.support.tables import faults_of
 

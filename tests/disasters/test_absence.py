@@ -9,10 +9,11 @@ import pytest
 
 import rowq
 from rowq import Broker
+from rowq.store.postgresql import Postgresql
 from tests.rivals.conftest import with_option
 from tests.support.background import Background
 from tests.support.life import take
-from tests.support.servers import OwnServer
+from tests.support.servers import OwnServer, PostgresqlServer
 from tests.support.tables import faults_of
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
@@ -51,6 +52,27 @@ def test_calls_say_so_after_the_timeout_and_work_again_by_themselves(server: Own
     for verb in ("stats", "send", "ack", "configure"):
         calls[verb]()
     assert [message.payload for message in broker.walk("q")] == ["during"]
+    assert faults_of(url) == {}
+
+
+def test_an_ack_that_was_on_its_way_is_not_said_to_be_undone(
+    server: OwnServer, url: str, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On PostgreSQL it is a statement that may have been heard; elsewhere only its commit could have done it."""
+    monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
+    broker.send_many("q", range(3))
+    first, second, third = broker.receive("q", max=3, lease=600)
+    broker.ack(first)
+    server.stop()
+    told = []
+    for delivery in (second, third):
+        with pytest.raises(rowq.RowqError) as caught:
+            broker.ack(delivery)
+        told.append(caught.value.code)
+    on_its_way = rowq.OutcomeUnknown if isinstance(server, PostgresqlServer) else rowq.StoreUnavailable
+    assert told == [on_its_way.code, rowq.StoreUnavailable.code]
+    server.start()
+    assert broker.ack_many([second, third]) == [rowq.Outcome.DONE] * 2
     assert faults_of(url) == {}
 
 

@@ -13,14 +13,12 @@ from rowq.store import stroke
 from rowq.store.calls import Settle
 from rowq.store.policies import Policies
 from rowq.store.postgresql import Postgresql
-from tests.disasters.conftest import by_way_of
-from tests.disasters.way import LastingWay
-from tests.store.cutting import CuttableWay
 from tests.support.asking import ask
 from tests.support.life import drain, take
 from tests.support.patience import eventually
 from tests.support.servers import OwnServer
 from tests.support.tables import faults_of
+from tests.support.way import CuttableWay, by_way_of
 
 ACK = b"AS given (seq, token)"
 """What only the statement says that acks at once, and is committed before it is answered."""
@@ -32,7 +30,7 @@ before_or_after = pytest.mark.parametrize("arrives", [False, True], ids=["cut be
 
 @pytest.fixture
 def way(server: OwnServer) -> Iterator[CuttableWay]:
-    with LastingWay(server.port) as way:
+    with CuttableWay(server.port) as way:
         yield way
 
 
@@ -160,9 +158,42 @@ def test_an_ack_of_many_is_done_for_each_and_tells_what_is_not_ours(
     deliveries = broker.receive("q", max=3, lease=60)
     broker.nack(deliveries[1])
     cut(way, ACK, arrives=arrives)
-    outcomes = broker.ack_many(deliveries)
-    assert (way.cuts, strokes[0]) == (1, 3)
-    assert outcomes == [rowq.Outcome.DONE, rowq.Outcome.STALE, rowq.Outcome.DONE]
+    outcomes = broker.ack_many([*deliveries, "no receipt"])
+    assert (way.cuts, strokes[0]) == (1, 4)
+    assert outcomes == [rowq.Outcome.DONE, rowq.Outcome.STALE, rowq.Outcome.DONE, rowq.Outcome.NOT_FOUND]
+
+
+@postgresql_only
+@before_or_after
+def test_an_ack_in_doubt_is_not_taken_for_the_ack_of_another(
+    strokes: list[int], broker: Broker, url: str, way: CuttableWay, arrives: bool
+) -> None:
+    broker.send_many("q", range(2))
+    late, other = broker.receive("q", max=2, lease=60)
+    broker.nack(other)  # the lane gets to know the queue
+    with rowq.connect(url, upkeep=False) as another:
+        another.ack(late)
+    cut(way, ACK, arrives=arrives)
+    with pytest.raises(OutcomeUnknown, match="this ack, or another"):
+        broker.ack(late)
+    assert (way.cuts, strokes[-1]) == (1, 1)
+
+
+@postgresql_only
+@before_or_after
+def test_an_ack_that_leaves_no_trace_is_of_unknown_outcome(strokes: list[int], broker: Broker, way: CuttableWay, arrives: bool) -> None:
+    broker.configure("q", audit=False)
+    broker.send_many("q", range(2))
+    delivery, other = broker.receive("q", max=2, lease=60)
+    broker.nack(other)  # the lane gets to know the queue
+    cut(way, ACK, arrives=arrives)
+    if arrives:
+        with pytest.raises(OutcomeUnknown, match="this ack, or another"):
+            broker.ack(delivery)
+    else:
+        broker.ack(delivery)
+    assert (way.cuts, strokes[0]) == (1, 1)
+    assert [message.id for message in broker.walk("q")] == [other.id]
 
 
 @postgresql_only

@@ -9,8 +9,8 @@ import pymysql
 import pytest
 
 import rowq
-from tests.disasters.conftest import Start
 from tests.disasters.load import Load
+from tests.rivals.process import Start
 from tests.support.asking import ask
 
 CUTS = 40

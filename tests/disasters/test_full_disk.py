@@ -2,59 +2,41 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
 
+import pymysql
 import pytest
 
 import rowq
 from tests.support.asking import ask
-from tests.support.servers import PostgresqlServer, Unavailable
+from tests.support.disk import SmallDisk
+from tests.support.servers import OwnServer, PostgresqlServer
 from tests.support.tables import faults_of
 
-SMALL, LARGE = "24m", "96m"
-_WORKS = "a file system of a few megabytes needs root, who may mount one"
-
-
-class SmallDisk:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(mode=0o755)
-        self._mount("-t", "tmpfs", "-o", f"size={SMALL},mode=0755", "tmpfs")
-
-    def grow(self) -> None:
-        self._mount("-o", f"remount,size={LARGE}")
-
-    def remove(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.folder)], check=True, timeout=20)
-
-    def _mount(self, *words: str) -> None:
-        done = subprocess.run(["mount", *words, str(self.folder)], check=False, capture_output=True, text=True, timeout=20)
-        if done.returncode:
-            raise Unavailable(f"{_WORKS} [{done.stderr.strip()}]")
-
 
 @pytest.fixture
-def disk(postgresql: PostgresqlServer) -> Iterator[SmallDisk]:
-    if os.geteuid() != 0:
-        raise Unavailable(_WORKS)
-    disk = SmallDisk(postgresql.place / f"disk-{secrets.token_hex(4)}")
-    postgresql.account.give(disk.folder)
+def disk(server: OwnServer) -> Iterator[SmallDisk]:
+    """Below the data, where MariaDB takes a folder for a database."""
+    disk = SmallDisk(server.data / f"small_{secrets.token_hex(4)}")
+    server.account.give(disk.folder)
     yield disk
     disk.remove()
+    disk.folder.rmdir()
 
 
 @pytest.fixture
-def url_on_disk(postgresql: PostgresqlServer, disk: SmallDisk) -> Iterator[str]:
+def url_on_disk(server: OwnServer, disk: SmallDisk) -> Iterator[str]:
     """The tables are there, and the log is not: a server that cannot write its log ends."""
-    name = f"small_{secrets.token_hex(4)}"
-    ask(postgresql.home, f"CREATE TABLESPACE {name} LOCATION '{disk.folder}'", f"CREATE DATABASE {name} TABLESPACE {name}")
-    yield postgresql.url(name)
-    postgresql.drop_database(name)
-    ask(postgresql.home, f"DROP TABLESPACE {name}")
+    name = disk.folder.name
+    if isinstance(server, PostgresqlServer):
+        ask(server.home, f"CREATE TABLESPACE {name} LOCATION '{disk.folder}'", f"CREATE DATABASE {name} TABLESPACE {name}")
+    yield server.url(name)
+    with suppress(pymysql.err.OperationalError):  # what it cannot remove is the folder itself
+        server.drop_database(name)
+    if isinstance(server, PostgresqlServer):
+        ask(server.home, f"DROP TABLESPACE {name}")
 
 
 def fill(broker: rowq.Broker, answered: list[str]) -> None:
@@ -62,6 +44,7 @@ def fill(broker: rowq.Broker, answered: list[str]) -> None:
         answered += broker.send_many("q", [secrets.token_hex(10_000)] * 10, group="g")
 
 
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_a_full_disk_refuses_whole_calls_and_keeps_what_was_answered(disk: SmallDisk, url_on_disk: str) -> None:
     answered: list[str] = []
     with rowq.connect(url_on_disk) as broker:

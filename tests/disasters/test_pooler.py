@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 import rowq
-from tests.disasters.conftest import Start
 from tests.disasters.load import Load
+from tests.rivals.process import Start
 from tests.support.asking import ask
 from tests.support.background import Background
 from tests.support.life import bury, depths, take

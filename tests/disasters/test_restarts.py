@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.disasters.conftest import Start
 from tests.disasters.load import Load
+from tests.rivals.process import Start
 from tests.support.servers import OwnServer
 
 BY_ITSELF = 10

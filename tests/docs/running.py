@@ -21,6 +21,8 @@ KNOWN = {PYTHON, CONSOLE, OUTPUT, SHELL, DRAWING, "json"}
 _PROMPT = "$ "
 _EXPORT = re.compile(r"export (\w+)=(\S*)")
 _BACKGROUND = re.compile(r"(?<![&>])&(?![&>0-9])")
+_FILE = re.compile(r"# (\w+\.py)\n")
+"""The first line of a program that the reader saves; its page runs it by a command line."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Run:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._names: dict[str, Any] = {"__name__": "__main__"}
-        self._environment = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+        self._environment = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1"}
         self._groups: list[int] = []
         """What the page left in the background: it ends with the page, also with one that fails in the middle."""
 
@@ -59,6 +61,9 @@ class Run:
                 yield from self._console(block)
 
     def _python(self, block: Block) -> str:
+        if file := _FILE.match(block.text):
+            Path(file[1]).write_text(block.text, encoding="utf-8")
+            return ""
         # Blank lines in front, so that an error names the line of the page.
         code = compile("\n" * (block.line - 1) + block.text, self._page.path, "exec")
         output = io.StringIO()
@@ -84,7 +89,7 @@ class Run:
             if _BACKGROUND.search(command):
                 self._groups.append(process.pid)
             with process:
-                printed = process.communicate(timeout=60)[0].decode()
+                printed = process.communicate(timeout=200)[0].decode()
             assert process.returncode == 0, f"{where}: `{command}` ended with {process.returncode}:\n{printed}"
             yield Printed(where, printed, shown or printed)
 
@@ -103,10 +108,11 @@ def commands(block: Block) -> list[tuple[int, str, str]]:
     return found
 
 
-def install_command(folder: Path) -> Path:
-    """A folder with a `rowq` that is the one under test, to be put at the front of PATH."""
+def install_commands(folder: Path) -> Path:
+    """A folder with the `rowq` and the `python` that are under test, to be put at the front of PATH."""
     folder.mkdir()
-    command = folder / "rowq"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rowq.cli.main "$@"\n', encoding="utf-8")
-    command.chmod(0o755)
+    for name, arguments in (("rowq", "-m rowq.cli.main"), ("python", "")):
+        command = folder / name
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
+        command.chmod(0o755)
     return folder

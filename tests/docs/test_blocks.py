@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import threading
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,7 +17,10 @@ from rowq.server.routes import ROUTES
 from tests.docs.alone import run_alone, starts_spark
 from tests.docs.likeness import is_like
 from tests.docs.page import ROOT, Page, pages
-from tests.docs.running import CONSOLE, KNOWN, OUTPUT, PYTHON, SHELL, Run, install_command
+from tests.docs.running import CONSOLE, KNOWN, OUTPUT, PYTHON, SHELL, Run, install_commands
+from tests.support.jvm import hasten_drivers
+from tests.support.servers import own_postgresql
+from tests.support.servers.postgresql import NEWEST, _programs
 
 PAGES = pages()
 RUNNABLE = [page for page in PAGES if any(block.info in (PYTHON, CONSOLE) for block in page.blocks)]
@@ -27,7 +33,7 @@ def by_path(page: Page) -> str:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to run a page in, with `rowq` on the PATH."""
-    commands = install_command(tmp_path / "bin")
+    commands = install_commands(tmp_path / "bin")
     folder = tmp_path / "page"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -37,10 +43,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.timeout(300)
+@pytest.fixture
+def postgresql(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For a page that talks to the PostgreSQL of this machine: one that is found without a name, with its programs on the PATH."""
+    if not any("postgresql:///" in block.text for block in page.blocks if block.info in (PYTHON, CONSOLE)):
+        yield
+        return
+    with own_postgresql(tmp_path) as server:
+        for name, value in (("PGHOST", server.place), ("PGPORT", server.port), ("PGUSER", "postgres")):
+            monkeypatch.setenv(name, str(value))
+        monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{_programs(NEWEST)}")
+        yield
+
+
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", RUNNABLE, ids=by_path)
+@pytest.mark.usefixtures("postgresql")
 def test_a_page_runs_from_top_to_bottom(page: Page, folder: Path) -> None:
     if starts_spark(page):
+        hasten_drivers()
         run_alone(page, folder)
         return
     for result in Run(page).results():
@@ -63,6 +84,7 @@ def test_shown_output_belongs_to_a_program(page: Page) -> None:
         before = block.info
 
 
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 TARGETS = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 
@@ -74,7 +96,11 @@ def test_commands_that_are_only_shown_exist(page: Page) -> None:
                 assert target in TARGETS, f"{page.path}: there is no `make {target}`"
             case ["python", path]:
                 assert (ROOT / path).is_file(), f"{page.path}: there is no {path}"
-            case ["pip", "install", "."]:
+            case ["pip", "install", target]:
+                named = re.fullmatch(r"'?\.(?:\[([\w,-]+)\])?'?", target)
+                assert named, f"{page.path}: `{line}` installs no checkout"
+                assert {*(named[1] or "").split(",")} <= {"", *EXTRAS}, f"{page.path}: `{line}` names an extra that is not there"
+            case ["python3", "-m", "venv", _] | [".", _]:
                 pass
             case ["curl", *_]:
                 _check_request(*shlex.split(line)[1:])

@@ -5,25 +5,31 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import tomllib
 from typing import Any
 
 import pytest
 import typer
+from msgspec import Struct
 
 import rowq
-from rowq import errors
+from rowq import errors, spark
 from rowq.cli import failure
 from rowq.cli.main import app
 from rowq.connect import ConnectOptions
+from rowq.ledger import Ledger
 from rowq.model.message import BrowseOptions, SendOptions, SettingsOptions
 from rowq.model.retry import Delays
+from rowq.server.metrics import COUNTERS
+from rowq.sweeps import SWEEPS
 from rowq.workers.plan import ConsumerOptions
-from tests.docs.page import page
+from tests.docs.page import ROOT, page
 
 SETTINGS = page("docs/reference/settings.md")
 ERRORS = page("docs/reference/errors.md")
 PYTHON = page("docs/reference/python.md")
 CLI = page("docs/reference/cli.md")
+SPARK = page("docs/reference/spark.md")
 
 
 def commands(group: Any, before: str = "") -> dict[str, Any]:
@@ -36,25 +42,13 @@ def commands(group: Any, before: str = "") -> dict[str, Any]:
 
 COMMANDS = commands(typer.main.get_command(app))
 ERROR_CLASSES = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, errors.RowqError)}
-VERBS = {name: verb for name, verb in vars(rowq.Broker).items() if callable(verb) and not name.startswith("_")}
-STRUCTS = (
-    rowq.ApiKey,
-    rowq.ConsumerLook,
-    rowq.Delivery,
-    rowq.Draft,
-    rowq.Event,
-    rowq.Failure,
-    rowq.Failures,
-    rowq.Finding,
-    rowq.KvEntry,
-    rowq.Member,
-    rowq.Membership,
-    rowq.Message,
-    rowq.Stats,
-    rowq.Stream,
-    rowq.Swept,
-    rowq.Where,
-)
+VERBS = {name: verb for name, verb in inspect.getmembers(rowq.Broker, callable) if not name.startswith("_")}
+STRUCTS = [
+    kind
+    for kind in map(vars(rowq).get, rowq.__all__)
+    if inspect.isclass(kind) and issubclass(kind, Struct) and kind not in (rowq.Policy, rowq.Settings)
+]
+"""What users hold in their hands. Settings have a page of their own."""
 
 
 def plain(cell: str) -> str:
@@ -96,6 +90,42 @@ def test_every_verb_is_listed_as_it_is_called(verb: str) -> None:
 @pytest.mark.parametrize("function", ["connect", "connect_async", "migrate", "exponential", "linear"])
 def test_every_function_is_listed_as_it_is_called(function: str) -> None:
     assert called(f"rowq.{function}", getattr(rowq, function)) in PYTHON.code
+
+
+@pytest.mark.parametrize("function", [spark.session, spark.register], ids=lambda function: function.__name__)
+def test_every_function_for_spark_is_listed_as_it_is_called(function: Any) -> None:
+    assert called(f"rowq.spark.{function.__name__}", function) in SPARK.code
+
+
+def test_every_verb_of_a_ledger_is_listed_as_it_is_called() -> None:
+    listed = [code for row in PYTHON.table("verb of a ledger") for code in re.findall(r"`([^`]+)`", row[0])]
+    assert sorted(listed) == sorted(called(name, verb) for name, verb in public(Ledger).items() if name != "identity")
+
+
+@pytest.mark.parametrize(
+    ("kind", "section"),
+    [
+        (rowq.Within, "Inside your own transaction"),
+        (rowq.AsyncProducer, "Producers and consumers"),
+        (rowq.Consumer, "Producers and consumers"),
+        (rowq.AsyncConsumer, "Producers and consumers"),
+        (rowq.ManualClock, "Connecting"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_every_method_is_mentioned(kind: type[Any], section: str) -> None:
+    text = PYTHON.section(section)
+    assert not [name for name in public(kind) if not re.search(rf"`{name}\b", text)]
+
+
+def test_what_only_one_kind_of_broker_has_is_told() -> None:
+    for other in (rowq.AsyncBroker, rowq.RemoteBroker, rowq.AsyncRemoteBroker):
+        missing = {name for name in dir(rowq.Broker) if not name.startswith("_")} - set(dir(other))
+        assert missing <= {"walk"} and "without `walk`" in PYTHON.prose
+
+
+def public(kind: type[Any]) -> dict[str, Any]:
+    return {name: each for name, each in inspect.getmembers(kind) if not name.startswith("_")}
 
 
 def called(name: str, function: Any) -> str:
@@ -148,3 +178,31 @@ def test_a_command_has_a_section_with_its_arguments_and_options(name: str) -> No
 def test_every_exit_code_is_listed() -> None:
     codes = {0, failure.FAILED, failure.USAGE, failure.NOTHING, failure.DATABASE, failure.INTERRUPTED, failure.READER_GONE}
     assert {int(plain(row[0])) for row in CLI.table("exit code")} == codes
+
+
+def test_every_code_of_the_command_line_itself_is_listed() -> None:
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/rowq/cli").glob("*.py"))
+    own = set(re.findall(r'\bcode="(\w+)"', sources)) - {kind.code for kind in ERROR_CLASSES.values()}
+    listed = CLI.section("Exit codes").rpartition("of the command line itself:")[2]
+    assert set(re.findall(r"`(\w+)`", listed)) == own
+
+
+def test_every_sweep_is_listed() -> None:
+    assert re.findall(r"`([a-z-]+)`", CLI.section("sweeps").rpartition(":")[2]) == [sweep.name for sweep in SWEEPS]
+
+
+def test_every_extra_for_users_is_listed() -> None:
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
+    listed = {name for row in page("docs/guide/deployment.md").table("extra") for name in re.findall(r"`([\w-]+)`", row[0])}
+    assert listed == extras - {"docs", "dev", "fuzz", "audit", "bench"}
+
+
+def test_every_target_of_make_is_listed() -> None:
+    targets = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)) - {"help"}
+    listed = {plain(row[0]).removeprefix("make").strip() for row in page("CONTRIBUTING.md").table("command")}
+    assert listed == targets | {""}
+
+
+def test_every_event_of_a_message_is_listed() -> None:
+    listed = {name for row in page("docs/guide/operating.md").table("events of a message") for name in re.findall(r"`(\w+)`", row[0])}
+    assert not {*COUNTERS, "dead"} - listed - {"retired"}

@@ -21,13 +21,6 @@ SENDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def loop() -> Iterator[LoopThread]:
-    thread = LoopThread()
-    yield thread
-    thread.stop()
-
-
 @pytest.fixture(params=KINDS)
 def servers(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) -> Iterator[list[Server]]:
     """Two on one database."""

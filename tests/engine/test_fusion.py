@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from rowq import BrokerClosed, QueueFull, StoreBusy
 from rowq.fusion import Fusion
 from rowq.pending import MAX_BYTES, MAX_ROWS, MAX_WAITING_BYTES
+from rowq.store.calls import Call
 from tests.engine.conftest import Gather
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
 from tests.support.crowd import Crowd
+from tests.support.patience import DEADLINE
 
 
 def answers(calls: list[Background[str]]) -> list[str]:
@@ -29,6 +33,22 @@ def test_calls_that_come_meanwhile_go_together_in_the_order_they_came(desk: Desk
     desk.let_go()
     assert answers(calls) == ["first", "a", "b", "c"]
     assert desk.batches == [["first"], ["a", "b", "c"]]
+
+
+def test_nobody_is_answered_before_the_whole_batch_is_through(desk: Desk, gather: Gather) -> None:
+    committed = threading.Event()
+
+    def commit(performed: Sequence[Call[Any]]) -> None:
+        assert len(performed) == 1 or committed.wait(DEADLINE)
+
+    calls = gather(Job("a"), Job("b"))
+    desk.after = commit
+    desk.let_go()
+    desk.wait_for("b")
+    with pytest.raises(AssertionError, match="no answer within"):
+        calls[-1].result(0.5)
+    committed.set()
+    assert answers(calls) == ["first", "a", "b"]
 
 
 def test_a_batch_has_a_bound_in_rows(desk: Desk, gather: Gather) -> None:
@@ -105,6 +125,13 @@ def test_many_threads_are_all_answered_with_their_own(desk: Desk, fusion: Fusion
     assert answered == [[f"{thread}-{number}" for number in range(200)] for thread in range(16)]
     performed = [name for batch in desk.batches for name in batch]
     assert sorted(performed) == sorted(name for names in answered for name in names)
+
+
+def test_the_turn_is_handed_on_without_anybody_looking_up(desk: Desk, gather: Gather, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowq.fusion.LOOK_UP_EVERY", 30.0)
+    calls = gather(Job("a"), Job("b"))
+    desk.let_go()
+    assert [call.result(10) for call in calls] == ["first", "a", "b"]
 
 
 def test_a_thread_keeps_its_order(desk: Desk, fusion: Fusion) -> None:

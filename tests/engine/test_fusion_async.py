@@ -15,7 +15,7 @@ from rowq.store.calls import Call
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
 from tests.support.crowd import Crowd
-from tests.support.patience import eventually_async
+from tests.support.patience import eventually, eventually_async
 
 
 def test_the_calls_of_one_turn_of_the_loop_go_together(desk: Desk, fusion: Fusion) -> None:
@@ -181,3 +181,50 @@ def test_a_closed_fusion_takes_no_coroutine_in(desk: Desk, fusion: Fusion) -> No
     fusion.close(lambda: None)
     with pytest.raises(BrokerClosed):
         asyncio.run(fusion.run_async(Job("late")))
+
+
+class LateLook:
+    """A turn that somebody takes just after another has seen it free."""
+
+    def __init__(self, turn: threading.Lock) -> None:
+        self._turn = turn
+        self.is_late = True
+
+    def locked(self) -> bool:
+        was_late, self.is_late = self.is_late, False
+        return not was_late and self._turn.locked()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._turn, name)
+
+    def __enter__(self) -> bool:
+        return self._turn.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._turn.release()
+
+
+def test_a_thread_is_answered_while_loops_never_leave_the_desk(desk: Desk, fusion: Fusion) -> None:
+    """A worker stays at the desk as long as calls come: who waited for it to leave would wait for the end of all work."""
+
+    async def main() -> str:
+        loop, is_over = asyncio.get_running_loop(), threading.Event()
+        coming: list[asyncio.Task[str]] = []
+
+        def bring_the_next(calls: Sequence[Call[Any]]) -> None:
+            if not is_over.is_set():
+                loop.call_soon_threadsafe(lambda: coming.append(loop.create_task(fusion.run_async(Job("next")))))
+                eventually(lambda: len(fusion._line) > 0)
+
+        desk.before = bring_the_next
+        coming.append(loop.create_task(fusion.run_async(Job("first"))))
+        await eventually_async(lambda: len(desk.batches) > 3)
+        fusion._turn = LateLook(fusion._turn)  # type: ignore[assignment]
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(fusion.run, Job("thread")), 10)
+        finally:
+            is_over.set()
+            while not all(task.done() for task in coming):
+                await asyncio.gather(*coming)
+
+    assert asyncio.run(main()) == "thread"

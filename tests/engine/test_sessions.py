@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,21 +12,11 @@ from rowq import Broker, ManualClock
 from rowq.model.access import digest_of
 from rowq.store import sessions
 from rowq.store.sessions import SignedIn
-from tests.support.database import KINDS, Database, new_database
+from tests.support.database import Database
 
 WEEK_MS = 7 * 86_400_000
 COOKIE, OTHER = digest_of("cookie"), digest_of("other")
 KEY = digest_of("key")
-
-
-@pytest.fixture(params=KINDS)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    return new_database(request.param, tmp_path)
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 @pytest.fixture

@@ -213,3 +213,15 @@ def test_no_wake_up_is_lost_between_looking_and_waiting(room: WaitingRoom) -> No
 
 def _tickers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "rowq-waiting"]
+
+
+def test_who_waits_for_ever_new_topics_does_not_fill_the_memory(
+    room: WaitingRoom, enter: Enter, around: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "MOST_KNOWN", 5)
+    enter("always")
+    for number in range(15):
+        sleeper, asked = enter(f"topic-{number}"), around.asked
+        eventually(lambda asked=asked: around.asked > asked + 1)  # type: ignore[misc]
+        room.leave(sleeper.waiter, more=False)
+    eventually(lambda: len(room._looked) <= 7)

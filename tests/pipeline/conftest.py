@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import rowq
-from tests.spark.conftest import spark
+from tests.spark.conftest import quick_drivers, spark
 from tests.support.database import Database, new_database
 
-__all__ = ["spark"]
+__all__ = ["quick_drivers", "spark"]
 
 
 @pytest.fixture

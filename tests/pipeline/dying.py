@@ -15,7 +15,6 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from rowq import pipeline
-from rowq.copier import passage
 from rowq.engine import Engine
 from rowq.pipeline import archiving
 from rowq.pipeline.archiving import Archiver
@@ -50,13 +49,15 @@ def die_behind(step: str) -> None:
 
         return call
 
-    def act(engine: Engine, what: Any) -> Any:
-        return (deadly(passage.act) if isinstance(what, _ACTS[step]) else passage.act)(engine, what)
+    real_act = Engine.act
 
-    where: Any = {"verify": Archiver, "publish": Lake}.get(step, archiving)
+    def act(engine: Engine, what: Any) -> Any:
+        return (deadly(real_act) if isinstance(what, _ACTS[step]) else real_act)(engine, what)
+
     if step in _ACTS:
-        where.act = act
+        Engine.act = act  # type: ignore[method-assign,assignment]
     else:
+        where: Any = {"write": archiving, "verify": Archiver, "publish": Lake}[step]
         setattr(where, step, deadly(getattr(where, step)))
     archiving.PURGE_PIECE = PURGE_PIECE
 

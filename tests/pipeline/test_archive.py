@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import rowq
 from rowq import InvalidArgument, LakeBusy, LakeError, LakeMismatch, pipeline
-from rowq.copier.passage import act as plain_act
+from rowq.engine import Engine
 from rowq.pipeline import archiving
 from rowq.pipeline.archiving import KINDS, Archiver
 from rowq.pipeline.lake import Lake
@@ -87,10 +87,10 @@ def test_a_purge_leaves_the_database_and_not_the_lake(spark: SparkSession, datab
 def fail_at(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """As if the process ended there: before what follows is begun."""
     acts: dict[str, type] = {"plan": Plan, "commit": Commit, "purge": Purge}
-    real_write, real_publish = archiving.write, Lake.publish
+    real_act, real_write, real_publish = Engine.act, archiving.write, Lake.publish
 
     def act(engine: Any, what: Any, **options: Any) -> Any:
-        result = plain_act(engine, what, **options)
+        result = real_act(engine, what, **options)
         if step in acts and isinstance(what, acts[step]) and result != (0, None):
             raise Killed(step)
         return result
@@ -105,7 +105,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     def no_commit(engine: Any, what: Any, **options: Any) -> Any:
         if isinstance(what, Commit):
             raise Killed(step)
-        return plain_act(engine, what, **options)
+        return real_act(engine, what, **options)
 
     if step == "write":
         monkeypatch.setattr(archiving, "write", after(real_write))
@@ -114,9 +114,9 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     elif step == "publish":
         monkeypatch.setattr(Lake, "publish", after(real_publish))
     elif step == "before commit":
-        monkeypatch.setattr(archiving, "act", no_commit)
+        monkeypatch.setattr(Engine, "act", no_commit)
     else:
-        monkeypatch.setattr(archiving, "act", act)
+        monkeypatch.setattr(Engine, "act", act)
         monkeypatch.setattr(archiving, "PURGE_PIECE", 3)
 
 
@@ -245,6 +245,15 @@ def test_lines_that_did_not_arrive_are_told_and_nothing_is_purged(
     monkeypatch.undo()
     pipeline.archive(spark, url, lake)
     assert lines(spark, lake, "history") == hot(url, "history")
+
+
+def test_a_segment_that_is_only_planned_is_not_purged(url: str, broker: rowq.Broker, lake: Path) -> None:
+    work_off(broker, 5)
+    with Archiver(url, lake) as archiver:
+        planned = archiver._engine.act(Plan(archiver._open("history").lake, "history", 5, 100))
+        assert planned is not None and planned.lines == 5
+        assert archiver.purge("history") == 0
+    assert len(hot(url, "history")) == 5
 
 
 def test_a_file_that_is_missing_keeps_the_lines_in_the_database(spark: SparkSession, url: str, broker: rowq.Broker, lake: Path) -> None:

@@ -19,6 +19,7 @@ from rowq.cli import pipeline as commands
 from rowq.cli.spark import spark_session
 from tests.cli.driver import Run
 from tests.pipeline.past import let_die, work_off
+from tests.support.jvm import OPTIONS
 
 
 @pytest.fixture
@@ -118,7 +119,8 @@ def test_without_the_extra_the_command_says_what_to_install(run: Run, lake: Path
 
 def test_a_command_starts_spark_by_itself_and_keeps_quiet(url: str, broker: rowq.Broker, lake: Path) -> None:
     work_off(broker, 3)
-    environment = {**os.environ, "ROWQ_URL": url}
+    as_anywhere = {name: value for name, value in os.environ.items() if name != OPTIONS}
+    environment = {**as_anywhere, "ROWQ_URL": url}
     command = [sys.executable, "-m", "rowq.cli.main", "--json", "pipeline", "archive", str(lake), "--master", "local[1]"]
     done = subprocess.run(command, env=environment, capture_output=True, timeout=200, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -133,3 +135,16 @@ def test_a_failure_of_spark_is_told_in_a_line(spark: SparkSession, monkeypatch: 
         own.sql("SELECT raise_error('the disk is full')").collect()
     assert caught.value.code == "spark_failed" and "the disk is full" in caught.value.sentence
     assert "\n" not in caught.value.sentence
+
+
+def test_whoever_waits_for_spark_at_a_terminal_is_told_what_for(
+    run: Run, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def session(*arguments: object, **conf: object) -> None:
+        raise rowq.JavaNotFound("none was found")
+
+    monkeypatch.setattr(commands, "spark_session", spark_session)
+    monkeypatch.setattr(import_module("rowq.spark"), "session", session)
+    told = run("pipeline", "report", str(tmp_path / "page.html"), terminal=True)
+    assert told.err.startswith("starting Spark, which takes some seconds\n")
+    assert told.exit_code == 1

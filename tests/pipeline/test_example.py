@@ -16,6 +16,7 @@ FOLDER = ROOT / "examples" / "orders"
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("quick_drivers")
 def test_orders_become_sums_by_hour(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
 

@@ -10,7 +10,6 @@ import pytest
 
 import rowq
 from rowq.connect import open_engine
-from rowq.copier.passage import act
 from rowq.engine import Engine
 from rowq.store.segment import Commit, Kind, Plan, Purge, Segment, count_lines, list_segments
 from rowq.tabular import open_tabular
@@ -54,13 +53,13 @@ def lines(engine: Engine, kind: Kind) -> int:
 
 
 def planned(engine: Engine, upto: int, most: int = 100) -> Segment:
-    segment = act(engine, Plan("lake", KEPT, upto, most))
+    segment = engine.act(Plan("lake", KEPT, upto, most))
     assert segment is not None
     return segment
 
 
 def test_nothing_is_planned_where_there_is_nothing(engine: Engine, database: Database) -> None:
-    assert act(engine, Plan("lake", KEPT, settled(database.url), 10)) is None
+    assert engine.act(Plan("lake", KEPT, settled(database.url), 10)) is None
     assert known(engine) == []
 
 
@@ -70,8 +69,8 @@ def test_a_plan_stands_until_it_is_committed(engine: Engine, broker: rowq.Broker
     assert (first.number, first.lines, first.state) == (1, 5, "intent")
     work_off(broker, 5)
     assert planned(engine, settled(database.url)) == first
-    act(engine, Commit("lake", KEPT, 1, 5))
-    act(engine, Commit("lake", KEPT, 1, 4))  # once is once
+    engine.act(Commit("lake", KEPT, 1, 5))
+    engine.act(Commit("lake", KEPT, 1, 4))  # once is once
     assert known(engine)[0].state == "committed" and known(engine)[0].lines == 5
     second = planned(engine, settled(database.url))
     assert (second.number, second.first, second.lines) == (2, first.last + 1, 5)
@@ -80,8 +79,8 @@ def test_a_plan_stands_until_it_is_committed(engine: Engine, broker: rowq.Broker
 def test_a_long_past_is_cut_into_segments_that_meet(engine: Engine, broker: rowq.Broker, database: Database) -> None:
     work_off(broker, 25)
     upto = settled(database.url)
-    while (segment := act(engine, Plan("lake", KEPT, upto, 10))) is not None:
-        act(engine, Commit("lake", KEPT, segment.number, segment.lines))
+    while (segment := engine.act(Plan("lake", KEPT, upto, 10))) is not None:
+        engine.act(Commit("lake", KEPT, segment.number, segment.lines))
     cut = known(engine)
     assert [segment.lines for segment in cut] == [10, 10, 5]
     assert [segment.first for segment in cut[1:]] == [segment.last + 1 for segment in cut[:-1]]
@@ -90,7 +89,7 @@ def test_a_long_past_is_cut_into_segments_that_meet(engine: Engine, broker: rowq
 
 def test_lakes_do_not_know_of_each_other(engine: Engine, broker: rowq.Broker, database: Database) -> None:
     work_off(broker, 3)
-    one, other = (act(engine, Plan(lake, KEPT, settled(database.url), 10)) for lake in ("lake", "another"))
+    one, other = (engine.act(Plan(lake, KEPT, settled(database.url), 10)) for lake in ("lake", "another"))
     assert one is not None and other is not None
     assert (one.first, one.last) == (other.first, other.last)
 
@@ -99,14 +98,14 @@ def test_lakes_do_not_know_of_each_other(engine: Engine, broker: rowq.Broker, da
 def test_a_purge_takes_exactly_the_lines_of_its_segment(engine: Engine, broker: rowq.Broker, database: Database, kind: Kind) -> None:
     ids = work_off(broker, 12)
     before = lines(engine, kind)
-    segment = act(engine, Plan("lake", kind, settled(database.url, kind), 10))
+    segment = engine.act(Plan("lake", kind, settled(database.url, kind), 10))
     assert segment is not None
-    act(engine, Commit("lake", kind, 1, 10))
-    gone, after = act(engine, Purge("lake", kind, 1, segment.first, segment.last, 4))
+    engine.act(Commit("lake", kind, 1, 10))
+    gone, after = engine.act(Purge("lake", kind, 1, segment.first, segment.last, 4))
     assert gone == 4 and after is not None
     assert known(engine, kind)[0].state == "committed"
     while after is not None:
-        gone, after = act(engine, Purge("lake", kind, 1, after, segment.last, 4))
+        gone, after = engine.act(Purge("lake", kind, 1, after, segment.last, 4))
     assert lines(engine, kind) == before - 10
     assert known(engine, kind)[0].state == "purged"
     if kind == "history":
@@ -117,13 +116,13 @@ def test_a_purge_takes_exactly_the_lines_of_its_segment(engine: Engine, broker: 
 @pytest.mark.parametrize("kind", ["history", "audit"])
 def test_line_numbers_go_on_after_everything_was_purged(engine: Engine, broker: rowq.Broker, database: Database, kind: Kind) -> None:
     work_off(broker, 3)
-    segment = act(engine, Plan("lake", kind, settled(database.url, kind), 100))
+    segment = engine.act(Plan("lake", kind, settled(database.url, kind), 100))
     assert segment is not None
-    act(engine, Commit("lake", kind, 1, segment.lines))
-    assert act(engine, Purge("lake", kind, 1, segment.first, segment.last, 100)) == (segment.lines, None)
+    engine.act(Commit("lake", kind, 1, segment.lines))
+    assert engine.act(Purge("lake", kind, 1, segment.first, segment.last, 100)) == (segment.lines, None)
     assert lines(engine, kind) == 0
     work_off(broker, 2)
-    following = act(engine, Plan("lake", kind, settled(database.url, kind), 100))
+    following = engine.act(Plan("lake", kind, settled(database.url, kind), 100))
     assert following is not None
     assert following.first == segment.last + 1
     assert following.lines == lines(engine, kind) > 0

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import rowq
-from tests.rivals.process import Rival
+from tests.rivals.process import Start, starting
 from tests.support.database import KINDS, Database, new_database
 from tests.support.servers import shared_mariadb, shared_postgresql
-
-Start = Callable[..., Rival]
 
 
 @pytest.fixture(params=KINDS)
@@ -53,16 +51,8 @@ def broker(url: str) -> Iterator[rowq.Broker]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """`start("sending", url, …)`: one more process. Nobody outlives the test."""
-    started: list[Rival] = []
-
-    def start_one(part: str, url: str, *arguments: object, clock_off: float = 0) -> Rival:
-        started.append(Rival(part, url, tmp_path / f"{len(started)}-{part}.log", *arguments, clock_off=clock_off))
-        return started[-1]
-
-    yield start_one
-    for rival in started:
-        rival.clear_away()
+    with starting(tmp_path, "tests.rivals") as start:
+        yield start
 
 
 def with_option(url: str, option: str) -> str:

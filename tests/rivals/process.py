@@ -7,11 +7,14 @@ import random
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tests.support.astray import set_clock
 from tests.support.patience import DEADLINE, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +26,11 @@ class Rival:
     def __init__(self, part: str, url: str, log: Path, *arguments: object, package: str = "tests.rivals", clock_off: float = 0) -> None:
         self._log = log
         self._errors = log.with_suffix(".err")
-        module = [f"{package}.{part}"] if not clock_off else ["tests.rivals.astray", str(clock_off), f"{package}.{part}"]
+        module = [f"{package}.{part}"]
+        if clock_off:
+            clock = log.with_suffix(".clock")
+            set_clock(clock, round(clock_off * 1000))
+            module = ["tests.support.astray", str(clock), *module]
         with self._log.open("wb") as out, self._errors.open("wb") as err:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", *module, url, *map(str, arguments)],
@@ -33,10 +40,14 @@ class Rival:
                 stderr=err,
             )
 
-    def said(self, *words: str) -> list[list[Any]]:
-        """All it said of these kinds, without the words. A line cut off by a kill was not said."""
-        lines = self._log.read_bytes().split(b"\n")[:-1]
+    def said(self, *words: str, until: int | None = None) -> list[list[Any]]:
+        """All it said of these kinds, without the words, up to a moment. A line cut off by a kill was not said."""
+        lines = self._log.read_bytes()[:until].split(b"\n")[:-1]
         return [line[1:] for line in map(msgspec.json.decode, lines) if line[0] in words]
+
+    def moment(self) -> int:
+        """Now, as the length of what it has said."""
+        return self._log.stat().st_size
 
     def await_said(self, word: str, count: int = 1, within: float = DEADLINE) -> list[list[Any]]:
         def has_said() -> list[list[Any]]:
@@ -85,6 +96,26 @@ class Rival:
             self.kill()
         if self._process.stdin is not None and not self._process.stdin.closed:
             self._process.stdin.close()
+
+
+Start = Callable[..., Rival]
+
+
+@contextmanager
+def starting(folder: Path, package: str) -> Iterator[Start]:
+    """`start("sending", url, …)`: one more process, of a module in the package. Nobody outlives it."""
+    started: list[Rival] = []
+
+    def start(part: str, url: str, *arguments: object, package: str = package, clock_off: float = 0) -> Rival:
+        log = folder / f"{len(started)}-{part}.log"
+        started.append(Rival(part, url, log, *arguments, package=package, clock_off=clock_off))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for rival in started:
+            rival.clear_away()
 
 
 def kill_at_random(rivals: list[Rival], word: str, choose: random.Random, least: int = 1, most: int = 60) -> None:

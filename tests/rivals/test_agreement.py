@@ -12,7 +12,7 @@ import pytest
 import rowq
 from rowq.model.draft import prepare
 from rowq.store.calls import Send
-from tests.rivals.conftest import Start
+from tests.rivals.process import Start
 from tests.support.background import Background
 from tests.support.crowd import together
 from tests.support.life import drain

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import rowq
-from tests.rivals.conftest import Start
-from tests.rivals.process import Rival
+from tests.rivals.process import Rival, Start
 from tests.support.patience import eventually
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)

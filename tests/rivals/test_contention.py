@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import rowq
-from tests.rivals.conftest import Start
-from tests.rivals.process import Rival
+from tests.rivals.process import Rival, Start
 from tests.rivals.watching import watched
 from tests.support.patience import eventually
 

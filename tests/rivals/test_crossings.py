@@ -9,8 +9,8 @@ import pytest
 
 import rowq
 from tests.rivals.application import own_connection
-from tests.rivals.conftest import Start
 from tests.rivals.draining import drain_all
+from tests.rivals.process import Start
 from tests.rivals.watching import watched
 from tests.support.background import Background
 from tests.support.tables import faults_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import rowq
-from tests.rivals.conftest import Start
-from tests.rivals.process import Rival
+from tests.rivals.process import Rival, Start
 from tests.support.tables import faults_of
 
 VERBS = ("send", "receive", "ack", "stats", "walk", "configure", "sweep")

@@ -10,7 +10,7 @@ import pytest
 
 import rowq
 from tests.rivals.application import own_connection
-from tests.rivals.conftest import Start
+from tests.rivals.process import Start
 from tests.support.background import Background
 from tests.support.crowd import Crowd
 from tests.support.patience import eventually
@@ -109,4 +109,32 @@ def test_what_was_acked_at_once_stays_acked_while_another_of_the_call_waits(url:
         own.rollback()
     assert both.result(SOON) == [rowq.Outcome.DONE, rowq.Outcome.DONE]
     assert broker.stats("q").depth == 0
+    assert faults_of(url) == {}
+
+
+def test_a_waiting_message_that_an_application_is_replacing_is_passed_over(url: str, broker: rowq.Broker) -> None:
+    """Whoever receives takes the next one, and does not wait for the application to make up its mind."""
+    broker.configure("q", lease=60)
+    broker.send_many("q", [rowq.Draft("of before", key="k"), "next"])
+    with closing(own_connection(url)) as own:
+        broker.within(own).send("q", "of now", key="k")
+        assert [other.payload for other in Background(lambda: broker.receive("q", max=2)).result(SOON)] == ["next"]
+        own.commit()
+    assert [delivery.payload for delivery in broker.receive("q", wait=SOON)] == ["of now"]
+    assert faults_of(url) == {}
+
+
+@pytest.mark.parametrize("settle", ["ack_many", "nack_many", "reject_many"])
+def test_of_two_who_settle_one_delivery_at_the_same_time_one_is_too_late(url: str, broker: rowq.Broker, settle: str) -> None:
+    broker.configure("q", lease=60)
+    id = broker.send("q", "x")
+    (delivery,) = broker.receive("q")
+    with closing(own_connection(url)) as own:
+        broker.within(own).reschedule(delivery, 3600)
+        late = Background(lambda: getattr(broker, settle)([delivery]))
+        broker.send("q", "meanwhile")
+        assert late.is_running, "answered before the application has made up its mind"
+        own.commit()
+    assert late.result(SOON) == [rowq.Outcome.STALE]
+    assert broker.get(id).state == rowq.State.SCHEDULED
     assert faults_of(url) == {}

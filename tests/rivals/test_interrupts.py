@@ -7,7 +7,7 @@ import signal
 import threading
 
 import rowq
-from tests.rivals.conftest import Start
+from tests.rivals.process import Start
 from tests.support.tables import faults_of
 
 TIMES = 60

@@ -7,9 +7,8 @@ from collections import Counter
 
 import rowq
 from rowq.ids import origin_of
-from tests.rivals.conftest import Start
 from tests.rivals.draining import drain_all
-from tests.rivals.process import Rival, kill_at_random
+from tests.rivals.process import Rival, Start, kill_at_random
 from tests.support.tables import faults_of
 
 ROUNDS = 6

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 import rowq
-from tests.rivals.conftest import Start, with_option
-from tests.rivals.process import Rival, kill_at_random
+from tests.rivals.conftest import with_option
+from tests.rivals.process import Rival, Start, kill_at_random
 from tests.support.tables import faults_of
 
 ROUNDS = 6

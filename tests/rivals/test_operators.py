@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import rowq
-from tests.rivals.conftest import Start
 from tests.rivals.draining import drain_all
-from tests.rivals.process import Rival
+from tests.rivals.process import Rival, Start
 from tests.rivals.watching import watched
 from tests.support.patience import eventually
 from tests.support.tables import faults_of

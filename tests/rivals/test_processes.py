@@ -7,7 +7,7 @@ from contextlib import closing
 
 import rowq
 from tests.rivals.application import own_connection
-from tests.rivals.conftest import Start
+from tests.rivals.process import Start
 from tests.support.patience import eventually
 from tests.support.tables import faults_of
 

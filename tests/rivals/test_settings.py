@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rowq
-from tests.rivals.conftest import Start
+from tests.rivals.process import Start
 from tests.support.patience import eventually
 
 SOON = 1.3

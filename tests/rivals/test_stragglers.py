@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from tests.rivals.application import own_connection
-from tests.rivals.conftest import Start
+from tests.rivals.process import Start
 from tests.support.life import payloads, take
 from tests.support.patience import eventually
 from tests.support.tables import faults_of

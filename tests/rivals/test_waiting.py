@@ -10,8 +10,7 @@ from typing import Any
 
 import rowq
 from tests.rivals.application import own_connection
-from tests.rivals.conftest import Start
-from tests.rivals.process import Rival
+from tests.rivals.process import Rival, Start
 
 ROUNDS = 5
 AT_THE_LATEST = 2

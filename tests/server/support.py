@@ -51,11 +51,11 @@ def key(name: str, *scopes: Scope, queues: tuple[str, ...] = ("*",)) -> KnownKey
 
 
 @contextmanager
-def serving(folder: Path, *keys: KnownKey, limits: Limits | None = None, **options: Any) -> Iterator[Server]:
+def serving(folder: Path, *keys: KnownKey, url: str | None = None, limits: Limits | None = None, **options: Any) -> Iterator[Server]:
     """Without keys it is open to this machine, and stays so until somebody makes one."""
     loop = _Uvloop()
     try:
-        server = Server(loop, f"sqlite:///{folder}/queue.db", limits=limits, **options)
+        server = Server(loop, url or f"sqlite:///{folder}/queue.db", limits=limits, **options)
         try:
             server.service.gate = Gate(keys, server.engine.insights.known_keys)
             meter = Meter()

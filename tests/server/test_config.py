@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import Any
 
@@ -277,10 +276,6 @@ class TestExposure:
 
 class TestDocuments:
     GUIDE = page("docs/guide/serving.md")
-
-    def test_every_setting_is_listed_with_its_default(self) -> None:
-        listed = {row[0].strip("`"): ast.literal_eval(row[1].strip("`")) for row in self.GUIDE.table("setting")}
-        assert listed == {name: getattr(Config(), name) for name in SCALARS}
 
     def test_every_scope_is_listed(self) -> None:
         assert {row[0].strip("`") for row in self.GUIDE.table("scope")} == set(SCOPES)

@@ -194,12 +194,19 @@ def test_an_example_works_as_it_stands(route: Route, server: Server) -> None:
 
 
 def test_the_first_steps_lead_through_a_message_s_life(server: Server) -> None:
-    exports, send, receive, ack = PAGE.commands["first-steps"]
+    exports, send, receive, ack, reject, look, redrive = PAGE.commands["first-steps"]
     assert exports.split() == ["export", "ROWQ=http://localhost:8080", "export", "ROWQ_API_KEY=rowq_…"]
     sent, received = answered(run(server, send)), answered(run(server, receive))
     assert received["deliveries"][0]["id"] == sent["id"]
     settled = answered(run(server, ack.replace("RECEIPT", received["deliveries"][0]["receipt"])))
     assert settled["results"][0]["outcome"] == "done"
+
+    failing = answered(run(server, send))["id"]
+    hopeless = answered(run(server, receive))["deliveries"][0]["receipt"]
+    assert answered(run(server, reject.replace("RECEIPT", hopeless)))["results"][0]["outcome"] == "done"
+    assert [message["id"] for message in answered(run(server, look))["messages"]] == [failing]
+    assert answered(run(server, redrive)) == {"count": 1}
+    assert answered(run(server, receive))["deliveries"][0]["id"] == failing
 
 
 def answered(answer: Answer | Stream) -> Any:

@@ -378,6 +378,17 @@ class TestKeysThatComeAndGo:
         with pytest.raises(Forbidden):
             gate.admit(request(("x-api-key", SECRET))).check("admin")
 
+    def test_whoever_was_let_in_stays_as_long_as_their_key_is_what_it_was(self) -> None:
+        """For requests that last: a stream of events, a receive that waits, a job."""
+        gate = Gate()
+        gate.learn([known("a", SECRET, "admin")])
+        identity = gate.admit(request(("x-api-key", SECRET)))
+        gate.learn([known("a", SECRET, "admin"), known("b", "another", "send")])
+        assert gate.holds(identity)
+        for others in ([known("a", SECRET, "send")], [known("a", "another", "admin")], []):
+            gate.learn(others)
+            assert not gate.holds(identity)
+
     def test_a_key_of_the_configuration_beats_one_of_the_database(self, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
         for _ in range(2):
             gate.learn([known("worker", "stored")])

@@ -80,6 +80,15 @@ def test_a_secret_in_a_traceback_is_hidden_too(formatter: logging.Formatter) -> 
     assert SECRET not in line
 
 
+def test_nobody_can_forge_a_line_by_an_error() -> None:
+    try:
+        raise ValueError("bad\n2026-01-01T09:00:00.000Z INFO rowq.server: forged\x1b[31m\u20282026-01-01 INFO forged")
+    except ValueError:
+        first, *rest = TextFormatter().format(record("failed", exc_info=sys.exc_info())).splitlines()
+    assert first.endswith("failed") and len(rest) > 3
+    assert all(line.startswith("  ") and "\x1b" not in line for line in rest)
+
+
 def test_text_that_is_no_utf_8_is_logged_all_the_same() -> None:
     assert "\\udc80" in msgspec.json.decode(JsonFormatter().format(record("x", fields={"path": "/\udc80"})))["path"]
 

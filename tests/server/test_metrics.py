@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from rowq import Broker, ManualClock
 from rowq.meter import OTHER, Meter
 from rowq.model.lifecycle import REASONS
 from rowq.server.metrics import COUNTERS, FRESH, OLD, Metrics
-from tests.docs.page import page
 from tests.support.background import Background
 from tests.support.patience import eventually
 
@@ -255,20 +253,3 @@ def test_every_family_has_a_help_and_a_type(observed: Observed, broker: Broker) 
     broker.send("q", 1)
     families = {family.name: family for family in text_string_to_metric_families(observed.text())}
     assert all(family.documentation and family.type != "unknown" for name, family in families.items() if name.startswith("rowq"))
-
-
-def names_told(observed: Observed) -> set[str]:
-    """By the name that a Prometheus server shows: counters with their _total, histograms without their parts."""
-    families = [family for family in text_string_to_metric_families(observed.text()) if family.name.startswith("rowq")]
-    return {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
-
-
-def test_the_guide_lists_every_metric_and_no_other(observed: Observed) -> None:
-    rows = page("docs/guide/observing.md").table("metric")
-    assert {row[0].strip("`") for row in rows} == names_told(observed)
-
-
-def test_the_guide_names_no_metric_that_is_not_there(observed: Observed) -> None:
-    told = names_told(observed)
-    named = set(re.findall(r"\browq_\w+", page("docs/guide/observing.md").text))
-    assert not {name for name in named if name not in told and re.sub(r"_(bucket|sum|count)$", "", name) not in told}

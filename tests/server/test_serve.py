@@ -18,8 +18,8 @@ import pytest
 
 import rowq
 from tests.admin.visiting import Visitor
-from tests.server.serving import Served, answer_of
 from tests.support.patience import eventually
+from tests.support.serving import Served, answer_of
 
 CERTIFICATE = Path(__file__).parents[1] / "support" / "localhost.pem"
 """Made for this test, with its key: it names localhost and is trusted by nobody."""

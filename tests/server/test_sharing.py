@@ -17,10 +17,10 @@ from rowq.meter import MAX_QUEUES, OTHER, Meter, Tally
 from rowq.model.lifecycle import REASONS
 from rowq.model.message import Outcome
 from rowq.server.board import PAGE_BYTES, Board, Page
+from rowq.server.event_streams import InFlight
 from rowq.server.metrics import COUNTERS, FRESH, Metrics
+from rowq.server.shared_event_streams import MOST_AT_ONCE, SharedEventStreams
 from rowq.server.shared_meter import SharedMeter
-from rowq.server.shared_streams import MOST_AT_ONCE, SharedStreams
-from rowq.server.streams import InFlight
 from tests.server.test_metrics import Seconds
 from tests.support.patience import eventually
 
@@ -214,7 +214,7 @@ class TestPage:
 
 class TestStreams:
     def test_an_ack_elsewhere_makes_room(self, board: Board) -> None:
-        first, second = SharedStreams(board, 0), SharedStreams(board, 1)
+        first, second = SharedEventStreams(board, 0), SharedEventStreams(board, 1)
         stream = asyncio.run(opened(first))
         stream.hold(7, 70, 1_000)
         stream.hold(8, 80, 1_000)
@@ -225,7 +225,7 @@ class TestStreams:
         assert stream.seqs == [8], "neither another lease nor a stale receipt frees it"
 
     def test_a_lease_that_is_extended_elsewhere_lasts(self, board: Board) -> None:
-        first, second = SharedStreams(board, 0), SharedStreams(board, 1)
+        first, second = SharedEventStreams(board, 0), SharedEventStreams(board, 1)
         stream = asyncio.run(opened(first))
         stream.hold(7, 70, 1_000)
         second.learn([(7, 70)], [Outcome.DONE], {7: 5_000})
@@ -234,7 +234,7 @@ class TestStreams:
         assert stream.seqs == [7]
 
     def test_without_streams_nobody_writes_letters(self, board: Board) -> None:
-        first, second = SharedStreams(board, 0), SharedStreams(board, 1)
+        first, second = SharedEventStreams(board, 0), SharedEventStreams(board, 1)
         stream = asyncio.run(opened(first))
         assert second
         stream.close()
@@ -244,12 +244,12 @@ class TestStreams:
             first.inbox.recv(1)
 
     def test_a_worker_that_died_gets_no_letters(self, board: Board) -> None:
-        asyncio.run(opened(SharedStreams(board, 0)))
+        asyncio.run(opened(SharedEventStreams(board, 0)))
         board.leave(0)
-        assert not SharedStreams(board, 1)
+        assert not SharedEventStreams(board, 1)
 
     def test_many_receipts_go_in_several_letters_and_a_full_box_holds_up_nobody(self, board: Board) -> None:
-        first, second = SharedStreams(board, 0), SharedStreams(board, 1)
+        first, second = SharedEventStreams(board, 0), SharedEventStreams(board, 1)
         stream = asyncio.run(opened(first, 10 * MOST_AT_ONCE))
         receipts = [(2**62 + seq, 2**62 + seq) for seq in range(3 * MOST_AT_ONCE)]
         for seq, token in receipts:
@@ -261,5 +261,5 @@ class TestStreams:
             second.learn(receipts, [Outcome.DONE] * len(receipts), None)
 
 
-async def opened(streams: SharedStreams, bound: int = 10) -> InFlight:
+async def opened(streams: SharedEventStreams, bound: int = 10) -> InFlight:
     return streams.open(bound)

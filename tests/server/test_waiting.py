@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.server.dialogue import Dialogue
-from tests.server.serving import Served
 from tests.server.support import ask, serving
 from tests.support.patience import eventually
 from tests.support.server import Server
+from tests.support.serving import Served
 
 MANY = 5_000
 

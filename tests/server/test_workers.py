@@ -22,10 +22,10 @@ import pytest
 import rowq
 from rowq import InvalidArgument
 from rowq.server.config import load
-from tests.server.serving import Answer, Served, answer_of
 from tests.support.background import Background
 from tests.support.database import new_database
 from tests.support.patience import eventually
+from tests.support.serving import Answer, Served, answer_of
 
 MESSAGES = "/v1/queues/jobs/messages"
 DELIVERIES = "/v1/queues/jobs/deliveries"
@@ -38,7 +38,7 @@ class Crew:
 
     def __init__(self, folder: Path, url: str, *args: str, workers: int = 2, **environment: str) -> None:
         self.database = url
-        self.served = Served(folder, "--json", "--url", url, "--workers", str(workers), *args, **environment)
+        self.served = Served(folder, "--json", "--workers", str(workers), *args, ROWQ_URL=url, **environment)
         self._open: list[http.client.HTTPConnection] = []
         self._seen: set[psutil.Process] = set()
 

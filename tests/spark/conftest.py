@@ -11,15 +11,18 @@ from pyspark.sql import SparkSession
 import rowq
 import rowq.spark
 from tests.support.database import KINDS, Database, new_database
-
-QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.sql.shuffle.partitions": 2}
-"""A JVM that lives for some seconds need not optimise itself."""
+from tests.support.jvm import hasten_drivers
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    spark = rowq.spark.session("local[2]", "rowq tests", **QUICK, **{"spark.sql.warehouse.dir": str(warehouse)})
+def quick_drivers() -> None:
+    hasten_drivers()
+
+
+@pytest.fixture(scope="session")
+def spark(quick_drivers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    settings = {"spark.sql.shuffle.partitions": 2, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    spark = rowq.spark.session("local[2]", "rowq tests", **settings)
     spark.sparkContext.setLogLevel("OFF")  # what is provoked here would fill pages
     yield spark
     spark.stop()

@@ -83,8 +83,7 @@ def move(url: str, checkpoint: str, end: str) -> None:
     """In batches of five. Who moves for ever also leases the next batch ahead."""
     os.environ[_GROUP] = str(os.getpgrp())
     for_ever = end == "for-ever"
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto", "spark.log.level": "ERROR"}
-    spark = rowq.spark.session("local[2]", "crashing", **quick)
+    spark = rowq.spark.session("local[2]", "crashing", **{"spark.log.level": "ERROR"})
     spark.dataSource.register(CrashingSource)
     source = {"url": url, "queue": "orders", "streamId": "mover", "maxMessagesPerTrigger": str(BATCH), "columns": "payload,format"}
     more = {"pollInterval": "10ms", "minPartitions": "2", "prefetchBatches": "1" if for_ever else "0"}

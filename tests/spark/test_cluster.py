@@ -17,6 +17,7 @@ import pytest
 import rowq
 from rowq.spark.java import find_java
 from tests.support.database import new_database
+from tests.support.jvm import OPTIONS
 from tests.support.patience import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -27,9 +28,10 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(quick_drivers: None) -> dict[str, str]:
     named = {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    return {**os.environ, **named, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1"}
+    of_spark = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**os.environ, **named, **of_spark, "SPARK_DAEMON_JAVA_OPTS": os.environ[OPTIONS]}
 
 
 @pytest.fixture

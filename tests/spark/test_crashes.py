@@ -24,7 +24,7 @@ WITHIN = 120
 KILLS, A_ROUND = 7, 30
 
 Start = Callable[..., subprocess.Popen[bytes]]
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("quick_drivers")]
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from rowq.store import postgresql_line
 from rowq.store.calls import Call
 from rowq.store.postgresql_line import Pipeline
 from tests.engine.jobs import Job
-from tests.store.cutting import CuttableWay
 from tests.support.background import Background
 from tests.support.servers import PostgresqlServer, fresh, shared_postgresql
+from tests.support.way import CuttableWay
 
 CERTIFICATE = Path(__file__).parents[1] / "support" / "localhost.pem"
 
@@ -115,7 +115,7 @@ class EncryptedWay(CuttableWay):
             client.sendall(b"S")
             secure = context.wrap_socket(client, server_side=True)
             server = socket.create_connection(("127.0.0.1", self._target))
-            self._ends += [secure, server]
+            self._ends |= {secure, server}
             with server, secure:
                 while _pass_on(secure, server):
                     pass

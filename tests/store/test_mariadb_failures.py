@@ -18,13 +18,13 @@ from rowq import Broker, InvalidArgument, OutcomeUnknown, SchemaMismatch, StoreB
 from rowq.store.mariadb import Mariadb
 from rowq.store.mariadb_error import translate
 from rowq.store.mariadb_examination import refused_release
-from tests.store.cutting import CuttableWay
 from tests.support.background import Background
 from tests.support.database import run
 from tests.support.life import depths, drain, take
 from tests.support.patience import eventually
 from tests.support.servers import MariadbServer, own_mariadb
 from tests.support.servers.mariadb import connected, cut_off
+from tests.support.way import CuttableWay
 
 CERTIFICATE = Path(__file__).parents[1] / "support" / "localhost.pem"
 _numbers = count(1)

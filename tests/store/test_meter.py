@@ -17,11 +17,6 @@ from tests.store.conftest import Connect
 from tests.support.crowd import together
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
 @pytest.fixture(params=[True, False], ids=["audited", "not audited"])
 def broker(request: pytest.FixtureRequest, connect: Connect, clock: ManualClock) -> Broker:
     return connect(clock=clock, defaults=rowq.Settings(audit=request.param))

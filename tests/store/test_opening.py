@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,20 @@ def test_looking_does_not_make_a_file(path: Path) -> None:
 def test_a_url_that_leads_nowhere_is_refused(bad: str) -> None:
     with pytest.raises(InvalidArgument):
         rowq.connect(bad)
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ("jobs.db", "this is no URL: use sqlite:///jobs.db"),
+        ("ada:s3cret@db/x", "rowq knows no database behind ada://…: use"),
+        ("sqlite://jobs.db", "three slashes stand before a path of SQLite: use"),
+    ],
+)
+def test_what_is_wrong_with_a_url_is_told_and_no_password(bad: str, told: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(told)) as refused:
+        rowq.connect(bad)
+    assert "s3cret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("bad", ["?durability=maybe", "?timeout=soon", "?timeout=0", "?timeout=-1", "?timeout=nan", "?colour=red"])

@@ -25,6 +25,14 @@ def test_every_write_names_the_parameters_of_its_query(dialect: Sqlite) -> None:
         assert sorted(columns or ["seqs"]) == dialect._queries.parameters(name), name
 
 
+def test_a_state_row_goes_before_its_body_and_comes_after_it() -> None:
+    """It is the lock: whoever deleted the body first would take it from under somebody who holds the state row."""
+    order = list(_WRITES)
+    states = ("ready", "scheduled", "blocked", "leased", "dead", "history")
+    assert max(order.index(f"delete_{state}") for state in states) < order.index("delete_message")
+    assert order.index("insert_message") < min(order.index(f"insert_{state}") for state in states)
+
+
 def test_every_query_is_run_by_somebody(dialect: Sqlite) -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in Path(rowq.__file__).parent.rglob("*.py"))
     built = tuple(_BUILT_NAMES.findall(source))

@@ -1,4 +1,4 @@
-"""Some dead letters away, on every database: those named, those that match; others stay as they are."""
+"""Messages away, on every database: dead letters that are named, or match, and a whole queue; others stay as they are."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rowq.arguments import PIECE
 from rowq.connect import open_engine
 from rowq.engine import Engine
-from rowq.model.lifecycle import Reject
+from rowq.model.lifecycle import Ack, Reject
 from rowq.model.message import Delivery, Where
-from rowq.store.operating import Removal
 from tests.support.database import KINDS, new_database
 
 
@@ -32,7 +32,7 @@ def bury(engine: Engine, queue: str, error: str, count: int = 1) -> list[str]:
 
 def remove(engine: Engine, ids: list[str] | None, where: Where | None = None, limit: int | None = None) -> tuple[int, list[int]]:
     told: list[int] = []
-    return engine.driver.drive(engine.verbs.redrive("q", ids, where, limit, None, told.append, Removal)), told
+    return engine.driver.drive(engine.verbs.delete_dead("q", ids, where, limit, None, told.append)), told
 
 
 def left(engine: Engine, queue: str = "q") -> list[str]:
@@ -64,3 +64,20 @@ def test_one_that_somebody_has_received_stays(engine: Engine) -> None:
     (delivery,) = engine.driver.drive(engine.verbs.receive("q.dlq", 1, 0, None, None, None, None))
     assert remove(engine, ids)[0] == 1
     assert engine.insights.get(delivery.id).state == "leased"
+
+
+def test_a_purge_leaves_what_was_received_or_sent_since_it_began(engine: Engine) -> None:
+    """Which messages are meant is fixed at its beginning, and each is taken only where it still waits."""
+    drive, verbs = engine.driver.drive, engine.verbs
+    drive(verbs.send_many("q", list(range(PIECE + 10)), {}))
+    taken: list[Delivery] = []
+
+    def meddle(count: int) -> None:
+        if not taken:
+            received: list[Delivery] = drive(verbs.receive("q", 1, 0, None, None, None, None))
+            taken.extend(received)
+            drive(verbs.send("q", "later", {}))
+
+    assert drive(verbs.purge("q", None, meddle)) == PIECE + 9
+    drive(verbs.settle(taken[0], Ack()))
+    assert [message.payload for message in engine.insights.browse("q", limit=1000)] == ["later"]

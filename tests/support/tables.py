@@ -98,6 +98,13 @@ class Tables(ABC):
         seqs = [row[0] for row in self._ask(_STORIES)]
         return {"held by two": seqs} if seqs else {}
 
+    def stories(self) -> dict[int, list[str]]:
+        """All that the audit tells of each message, in the order in which it happened."""
+        told: dict[int, list[str]] = {}
+        for seq, event in self._ask("SELECT seq, event FROM rowq_audit WHERE seq IS NOT NULL ORDER BY id"):
+            told.setdefault(seq, []).append(event)
+        return told
+
     def damage(self) -> dict[str, list[int]]:
         """Where the file itself may be broken, and not only what is in it."""
         return {}
@@ -135,6 +142,8 @@ class PostgresqlTables(Tables):
         # Planning takes longer than looking: it is done once.
         self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
         self._connection.execute("SET search_path TO rowq; SET plan_cache_mode = force_generic_plan; SET jit = off", prepare=False)
+        # A list that does not fit into this is read through for every row.
+        self._connection.execute("SET work_mem = '256MB'", prepare=False)
 
     def close(self) -> None:
         self._connection.close()

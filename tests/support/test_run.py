@@ -99,6 +99,7 @@ class Nested:
 @pytest.fixture
 def nested(tmp_path: Path) -> Iterator[Callable[..., Nested]]:
     started: list[Nested] = []
+    heeded = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would theirs
 
     def start(tests: str, *args: str, **environment: str) -> Nested:
         started.append(Nested(tmp_path, tests, *args, **environment))
@@ -108,6 +109,7 @@ def nested(tmp_path: Path) -> Iterator[Callable[..., Nested]]:
     for run in started:
         run.process.kill()
         run.process.communicate()
+    signal.signal(signal.SIGINT, heeded)
 
 
 def test_workers_share_a_server_which_ends_with_the_run(nested: Callable[..., Nested], tmp_path: Path) -> None:

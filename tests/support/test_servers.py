@@ -152,8 +152,8 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 def test_a_port_that_was_taken_meanwhile_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        ports = iter([taken.getsockname()[1], own_server._free_port()])
-        monkeypatch.setattr(own_server, "_free_port", lambda: next(ports))
+        ports = iter([taken.getsockname()[1], own_server.free_port()])
+        monkeypatch.setattr(own_server, "free_port", lambda: next(ports))
         with own_redis(tmp_path) as server:
             assert server.port != taken.getsockname()[1]
             assert server.join(server.address()).pid == server.pid

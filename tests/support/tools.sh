@@ -33,12 +33,14 @@ without_services() {
 tools() {
     cat <<TOOLS
 curl          curl            -
+mkfs.ext4     e2fsprogs       -
 wrk           wrk             -
 node          nodejs          -
 chromium      chromium        -
 mariadbd      mariadb-server  mariadb
 redis-server  redis-server    redis-server
 pgbouncer     pgbouncer       pgbouncer
+systemd-analyze  systemd      -
 TOOLS
 }
 

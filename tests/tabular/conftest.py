@@ -10,10 +10,10 @@ import pytest
 import rowq
 from rowq.publishing import Publisher, open_publisher
 from rowq.tabular import Tabular, open_tabular
-from tests.rivals.conftest import Start, database, kind, url
-from tests.rivals.process import Rival
+from tests.rivals.conftest import database, kind, url
+from tests.rivals.process import Start, starting
 
-__all__ = ["Start", "database", "kind", "url"]
+__all__ = ["database", "kind", "url"]
 
 
 @pytest.fixture
@@ -36,13 +36,5 @@ def publisher(broker: rowq.Broker, url: str) -> Iterator[Publisher]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """`start("writing", url, …)`: one more process. Nobody outlives the test."""
-    started: list[Rival] = []
-
-    def start_one(part: str, url: str, *arguments: object) -> Rival:
-        started.append(Rival(part, url, tmp_path / f"{len(started)}-{part}.log", *arguments, package="tests.tabular"))
-        return started[-1]
-
-    yield start_one
-    for rival in started:
-        rival.clear_away()
+    with starting(tmp_path, "tests.tabular") as start:
+        yield start

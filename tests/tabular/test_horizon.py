@@ -10,10 +10,10 @@ import pytest
 from rowq import Broker
 from rowq.store.mariadb_horizon import MariadbHorizon
 from rowq.tabular import LOGS, Tabular, open_tabular
+from tests.rivals.process import Start
 from tests.support.crowd import together
 from tests.support.database import Database, run
 from tests.support.patience import eventually
-from tests.tabular.conftest import Start
 
 SERVERS = ("postgresql", "mariadb")
 on_servers = pytest.mark.parametrize("kind", SERVERS, indirect=True)

@@ -11,10 +11,10 @@ import rowq
 from rowq import Broker
 from rowq.publishing import Mapping, Publisher, open_publisher
 from rowq.tabular import open_tabular
+from tests.rivals.process import Start
 from tests.support.crowd import together
 from tests.support.database import Database, run
 from tests.support.tables import faults_of
-from tests.tabular.conftest import Start
 from tests.tabular.reading import rows_of
 
 Q = Mapping(queue="q")

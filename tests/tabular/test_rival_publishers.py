@@ -8,9 +8,8 @@ import sys
 from collections import Counter
 
 from rowq import Broker
-from tests.rivals.process import ROOT, kill_at_random
+from tests.rivals.process import ROOT, Start, kill_at_random
 from tests.support.tables import faults_of
-from tests.tabular.conftest import Start
 
 VERSIONS, COUNT = 25, 120
 

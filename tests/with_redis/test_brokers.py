@@ -11,7 +11,7 @@ import pytest
 import rowq
 from rowq import Broker, InvalidArgument
 from tests.support.background import Background
-from tests.support.database import KINDS, Database, new_database
+from tests.support.database import Database
 from tests.support.patience import eventually
 from tests.support.servers import RedisServer, own_redis
 
@@ -21,13 +21,8 @@ SOON = 0.5
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    with own_redis(tmp_path / "redis") as server:
+    with own_redis(tmp_path) as server:
         yield server
-
-
-@pytest.fixture(params=KINDS)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    return new_database(request.param, tmp_path)
 
 
 @pytest.fixture

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import rowq
-from tests.rivals.process import Rival
+from tests.rivals.process import Start, starting
 from tests.support.blocking import LoopThread
-from tests.support.database import KINDS, Database, new_database
+from tests.support.database import KINDS, new_database
 from tests.support.server import Server
-
-Start = Callable[..., Rival]
-
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[LoopThread]:
-    thread = LoopThread()
-    yield thread
-    thread.stop()
 
 
 @pytest.fixture(params=[*KINDS, *(f"{kind}-http" for kind in KINDS)])
@@ -58,23 +49,10 @@ def remote(server: Server) -> Iterator[rowq.Broker]:
         yield broker
 
 
-@pytest.fixture(params=KINDS)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    return new_database(request.param, tmp_path)
-
-
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """`start("consuming", url, …)`: one more process. Nobody outlives the test."""
-    started: list[Rival] = []
-
-    def start_one(part: str, url: str, *arguments: object) -> Rival:
-        started.append(Rival(part, url, tmp_path / f"{len(started)}-{part}.log", *arguments, package="tests.workers"))
-        return started[-1]
-
-    yield start_one
-    for rival in started:
-        rival.clear_away()
+    with starting(tmp_path, "tests.workers") as start:
+        yield start
 
 
 @pytest.fixture

@@ -136,8 +136,17 @@ def test_what_its_sender_limits_to_one_attempt_is_handed_over_once(broker: Broke
     assert (len(notes.taken), broker.get(id).outcome) == (1, "failed")
 
 
+def test_where_a_queue_limits_the_attempts_what_fails_becomes_a_dead_letter(broker: Broker) -> None:
+    broker.configure("q", max_attempts=3, backoff=[0.01])
+    notes = Notes(fail)
+    id = broker.send("q", "x")
+    with consume(broker, notes):
+        eventually(lambda: broker.stats("q").dead == 1)
+    assert (broker.get(id).reason, len(notes.taken)) == ("max_attempts_reached", 3)
+
+
 def test_an_operators_settings_are_left_alone(broker: Broker) -> None:
-    broker.configure("q", on_exhausted="dead", keep="none")
+    broker.configure("q", on_exhausted="dead", keep="none", max_attempts=0)
     before = broker.settings("q")
     id = broker.send("q", "x", deadline=0.2)
     with consume(broker, fail, retry=0.02):

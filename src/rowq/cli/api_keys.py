@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from rowq.cli.command import Session
 from rowq.cli.document import fields
+from rowq.cli.hint import hint
 from rowq.cli.output import Column
 from rowq.cli.text import moment
 from rowq.clock import SystemClock
@@ -32,8 +32,8 @@ def create(
     with session.connect(create=True) as broker:
         secret = broker.create_key(name, scopes=scope, queues=queues)
     session.output.answer(secret, name=name, scopes=scope, queues=queues, secret=secret)
-    if not session.output.json and sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write("keep it: it is shown this once, and only its digest is stored\n")
+    if not session.output.json:
+        hint("keep it: it is shown this once, and only its digest is stored")
 
 
 def list_keys(session: Session) -> None:
@@ -49,7 +49,7 @@ def list_keys(session: Session) -> None:
 
 
 def revoke(session: Session, name: Name) -> None:
-    """Take a key away; running servers stop to accept it within two seconds."""
+    """Take a key away; running servers stop accepting it within two seconds."""
     with session.connect() as broker:
         broker.revoke_key(name)
     session.output.answer(f"{name} is revoked", name=name, revoked=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import getpass
 import inspect
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 import rowq
 from rowq.cli.output import Output
@@ -16,6 +18,7 @@ DEFAULT_URL = "sqlite:///rowq.db"
 REMOTE_TIMEOUT = 5.0
 """Somebody sits before it: a server that cannot be reached is told sooner than a program would want to know."""
 SHARED_PANEL = "Database and output"
+_WORDS = {"bool": "", "str": "TEXT", "int": "NUMBER", "int range": "NUMBER", "float": "NUMBER", "path": "PATH"}
 
 Url = Annotated[
     str | None,
@@ -62,7 +65,29 @@ def add_command(app: typer.Typer, panel: str | None, function: Callable[..., Non
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__dict__["__signature__"] = inspect.Signature(parameters)
-    app.command(name, rich_help_panel=panel)(run)
+    app.command(name, cls=Command, rich_help_panel=panel)(run)
+
+
+class Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _in_plain_words(super().get_params(ctx), ctx)
+
+
+class Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _in_plain_words(super().get_params(ctx), ctx)
+
+
+def _in_plain_words(parameters: list[Any], context: Any) -> list[Any]:
+    """For the help, where Typer shows the types of Python: <list[str]>, and <bool> behind a flag, which takes nothing. Its older
+    releases have words of their own."""
+    for parameter in parameters:
+        if isinstance(parameter, TyperArgument):
+            vars(parameter)["display_type_rich"] = lambda ctx: None  # its name says it
+        elif parameter.metavar is None and hasattr(parameter, "display_type"):
+            kind = re.sub(r"<(?:list\[)?(.*?)\]?>", r"\1", parameter.display_type(context))
+            parameter.metavar = _WORDS.get(kind, kind)
+    return parameters
 
 
 class Shared:

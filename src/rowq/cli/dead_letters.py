@@ -1,4 +1,4 @@
-"""Dead letters: look at them, and send them back to work."""
+"""Dead letters: look at them, send them back to work, or delete them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ import typer
 
 import rowq
 from rowq.cli.command import Session
+from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
 from rowq.cli.failure import NOTHING, Failure
+from rowq.cli.hint import hint_unknown
 from rowq.cli.listing import show_messages
 from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
-from rowq.cli.parameter import After, Group, Key, Limit, Newest, Queue
+from rowq.cli.parameter import After, Group, Key, Limit, Newest, Queue, Yes
 from rowq.cli.progress import bar
 from rowq.cli.text import ago, counted
+from rowq.model.queue import dead_topic, split_name
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Only these.", show_default=False)]
+OfReason = Annotated[
+    str | None, typer.Option("--reason", help="Only those with this reason, for instance max_attempts_reached or rejected.")
+]
+OfError = Annotated[str | None, typer.Option("--error", help="Only those whose last error contains this.")]
+OfFingerprint = Annotated[
+    str | None, typer.Option("--fingerprint", help="Only those whose last error has this fingerprint, as rowq failures shows it.")
+]
+Most = Annotated[int | None, typer.Option("--limit", help="At most so many, oldest first.")]
 
 
 def dead(
@@ -42,6 +55,8 @@ def dead(
             limit=limit,
             newest=newest,
         )
+        if not messages:
+            hint_unknown(broker, queue)
     show_messages(session.output, messages, rowq.State.DEAD, limit)
 
 
@@ -57,6 +72,8 @@ def failures(
     """
     with session.connect() as broker:
         found = broker.failures(queue, limit=limit)
+        if not found.failures:
+            hint_unknown(broker, queue)
     if session.output.json:
         session.output.document(fields(found))
         return
@@ -77,29 +94,68 @@ def failures(
 def redrive(
     session: Session,
     queue: Queue,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Only these.", show_default=False)] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", help="Only those with this reason, for instance max_attempts_reached or rejected.")
-    ] = None,
-    error: Annotated[str | None, typer.Option("--error", help="Only those whose last error contains this.")] = None,
-    fingerprint: Annotated[
-        str | None, typer.Option("--fingerprint", help="Only those whose last error has this fingerprint, as rowq failures shows it.")
-    ] = None,
+    ids: Ids = None,
+    reason: OfReason = None,
+    error: OfError = None,
+    fingerprint: OfFingerprint = None,
     key: Key = None,
     group: Group = None,
-    limit: Annotated[int | None, typer.Option("--limit", help="At most so many, oldest first.")] = None,
+    limit: Most = None,
     rate: Annotated[float | None, typer.Option("--rate", help="At most so many a second.")] = None,
 ) -> None:
     """Put dead letters back into their queue: all, or some."""
     where = rowq.Where(reason=reason, error=error, fingerprint=fingerprint, key=key, group=group)
-    filtered = where != rowq.Where()
-    if ids and filtered:
-        raise rowq.InvalidArgument("name dead letters by id, or by filter, not both")
+    filtered = _is_filtered(ids, where)
     with session.connect() as broker:
         total = len(ids) if ids else _total(broker.stats(queue).dead, limit, filtered=filtered)
         with bar(f"redrive {queue}", total) as advance:
             count = broker.redrive(queue, ids=ids or None, where=where if filtered else None, limit=limit, rate=rate, progress=advance)
+        if not count:
+            hint_unknown(broker, queue)
     session.output.answer(f"{counted(count, 'dead letter')} redriven", queue=queue, redriven=count)
+    _insist_on_all(ids, count, limit, queue)
+
+
+def delete_dead(
+    session: Session,
+    queue: Queue,
+    ids: Ids = None,
+    reason: OfReason = None,
+    error: OfError = None,
+    fingerprint: OfFingerprint = None,
+    key: Key = None,
+    group: Group = None,
+    limit: Most = None,
+    yes: Yes = False,
+) -> None:
+    """Delete some dead letters for good, after asking.
+
+    All of them are deleted by rowq purge QUEUE.dlq.
+    """
+    where = rowq.Where(reason=reason, error=error, fingerprint=fingerprint, key=key, group=group)
+    filtered = _is_filtered(ids, where)
+    if not ids and not filtered:
+        all_of_them = dead_topic(split_name(queue)[0])
+        raise rowq.InvalidArgument(f"say which dead letters, by id or by filter; all are deleted by: rowq purge {all_of_them}")
+    with session.connect() as broker:
+        those = counted(len(set(ids)), "dead letter") if ids else "the dead letters that match"
+        confirm(f"Delete {those} of {queue} for good?", yes=yes)
+        with bar(f"delete-dead {queue}", len(ids) if ids else None) as advance:
+            count = broker.delete_dead(queue, ids=ids or None, where=where if filtered else None, limit=limit, progress=advance)
+        if not count:
+            hint_unknown(broker, queue)
+    session.output.answer(f"{counted(count, 'dead letter')} deleted", queue=queue, deleted=count)
+    _insist_on_all(ids, count, limit, queue)
+
+
+def _is_filtered(ids: list[str] | None, where: rowq.Where) -> bool:
+    filtered = where != rowq.Where()
+    if ids and filtered:
+        raise rowq.InvalidArgument("name dead letters by id, or by filter, not both")
+    return filtered
+
+
+def _insist_on_all(ids: list[str] | None, count: int, limit: int | None, queue: str) -> None:
     if ids and count < len(set(ids)) and limit is None:
         sentence = f"{len(set(ids)) - count} of {counted(len(set(ids)), 'id')} named no dead letter of {queue}"
         raise Failure(sentence, code=rowq.MessageNotFound.code, exit_code=NOTHING)

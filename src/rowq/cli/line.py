@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from rowq import Draft, InvalidArgument, Message
 from rowq.cli.document import json_line
-from rowq.model.retry import Backoff, Delays
+from rowq.model.retry import Backoff, Delays, DelaysMs, Millis
 
 
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -24,11 +24,11 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     key: str | None = None
     group: str | None = None
     priority: int = 0
-    delay_ms: int = 0
-    ttl_ms: int | None = None
-    deadline_ms: int | None = None
+    delay_ms: Millis = 0
+    ttl_ms: Millis | None = None
+    deadline_ms: Millis | None = None
     max_attempts: int | None = None
-    backoff_ms: tuple[int, ...] | None = None
+    backoff_ms: DelaysMs | None = None
     backoff: Backoff | None = None
     keys_if_undelivered: list[str | list[str | int]] | None = None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 
 from rowq import Message, State, SystemClock
 from rowq.cli.document import fields
+from rowq.cli.hint import hint
 from rowq.cli.output import Column, Output
 from rowq.cli.text import ago, counted, indented, moment, preview
 from rowq.model.stream import is_held_by_stream
@@ -55,11 +55,9 @@ def show_messages(output: Output, messages: Sequence[Message], state: State, lim
     shown = [_ID, *_BY_STATE.get(state, [_SENT]), *used, _PAYLOAD]
     if messages:
         output.table([column for column, _ in shown], ([cell(message, now) for _, cell in shown] for message in messages))
-    # Hints go where they cannot end up in a file.
-    if sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write(f"{counted(len(messages), f'{state} message')}\n")
-        if len(messages) == limit:
-            sys.stderr.write(f"perhaps more: --after {messages[-1].cursor}\n")
+    hint(counted(len(messages), f"{state} message"))
+    if len(messages) == limit:
+        hint(f"perhaps more: --after {messages[-1].cursor}")
 
 
 def show_details(output: Output, message: Message) -> None:

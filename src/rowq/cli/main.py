@@ -10,7 +10,7 @@ import typer
 
 import rowq
 from rowq.cli import api_keys, copying, database, dead_letters, messages, peq, pipeline, queues, receipts, serve, streams, transfer
-from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Json, Shared, add_command
+from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Group, Json, Shared, add_command
 from rowq.cli.failure import READER_GONE, USAGE, Failure, ReaderGone, UsageError, give_up_stdout, report, understand
 from rowq.cli.output import Output
 
@@ -18,7 +18,7 @@ CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
     "Messages": (messages.send, messages.receive, messages.browse, messages.get, messages.audit, messages.delete),
     "Deliveries, by receipt": (receipts.ack, receipts.nack, receipts.reject, receipts.reschedule, receipts.extend),
     "Queues": (queues.stats, queues.consumers, queues.configure, queues.pause, queues.resume, queues.purge),
-    "Dead letters": (dead_letters.dead, dead_letters.failures, dead_letters.redrive),
+    "Dead letters": (dead_letters.dead, dead_letters.failures, dead_letters.redrive, dead_letters.delete_dead),
     "In and out": (transfer.load, transfer.dump, copying.copy),
     "Database": (database.doctor, database.migrate, database.sweep, database.sweeps),
     "Server": (serve.serve,),
@@ -46,23 +46,23 @@ _EPILOG = """\
 [bold]Durations[/] are 30 or 1.5 (seconds), 500ms, 10s, 5m, 2h, 7d.
 """
 
-app = typer.Typer(name="rowq", epilog=_EPILOG, rich_markup_mode="rich", pretty_exceptions_enable=False)
+app = typer.Typer(name="rowq", cls=Group, epilog=_EPILOG, rich_markup_mode="rich", pretty_exceptions_enable=False)
 for panel, commands in CONTENTS.items():
     for command in commands:
         add_command(app, panel, command)
-keys = typer.Typer()
+keys = typer.Typer(cls=Group)
 for name, command in KEYS.items():
     add_command(keys, None, command, name)
 app.add_typer(keys, name="keys", rich_help_panel="Server")
-ledger = typer.Typer()
+ledger = typer.Typer(cls=Group)
 for name, command in STREAMS.items():
     add_command(ledger, None, command, name)
 app.add_typer(ledger, name="streams", rich_help_panel="Queues")
-sql_door = typer.Typer()
+sql_door = typer.Typer(cls=Group)
 for name, command in PEQ.items():
     add_command(sql_door, None, command, name)
 app.add_typer(sql_door, name="peq", rich_help_panel="Database")
-lake = typer.Typer()
+lake = typer.Typer(cls=Group)
 for command in PIPELINE:
     add_command(lake, None, command)
 app.add_typer(lake, name="pipeline", rich_help_panel="In and out")

@@ -13,6 +13,7 @@ from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
 from rowq.cli.failure import NOTHING, Failure
+from rowq.cli.hint import hint_paused, hint_unknown
 from rowq.cli.listing import show_details, show_messages
 from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
@@ -78,7 +79,7 @@ def receive(
     queue: Queue,
     max: Annotated[int, typer.Option("--max", help="At most so many, 1 to 1000.")] = 1,
     wait: Annotated[float | None, duration_option("--wait", "Wait so long for the first.")] = None,
-    lease: Annotated[float | None, duration_option("--lease", "How long they are ours; else as the queue is configured.")] = None,
+    lease: Annotated[float | None, duration_option("--lease", "How long they are yours; else as the queue is configured.")] = None,
     consumer: Annotated[str | None, typer.Option("--consumer", help="A name, kept with the lease.")] = None,
     at_most_once: Annotated[bool, typer.Option("--at-most-once", help="If this consumer dies, they do not come again.")] = False,
     ack: Annotated[bool, typer.Option("--ack", help="Ack them once they are printed.")] = False,
@@ -96,6 +97,9 @@ def receive(
         # Only what has left this process may be acked: a closed pipe must not lose a message.
         session.output.flush()
         outcomes = broker.ack_many(deliveries) if ack else []
+        if not deliveries:
+            hint_unknown(broker, queue)
+            hint_paused(broker, queue)
     if not deliveries:
         raise Failure(f"no message is ready in {queue}", code="empty", exit_code=NOTHING)
     check_outcomes(outcomes)
@@ -128,6 +132,8 @@ def browse(
             limit=limit,
             newest=newest,
         )
+        if not messages:
+            hint_unknown(broker, queue)
     show_messages(session.output, messages, state, limit)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -94,7 +95,7 @@ def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
     cells = [[visible(cell) for cell in row] for row in rows]
     widest = [max(map(cell_len, (column.title, *(row[at] for row in cells)))) for at, column in enumerate(columns)]
     is_terminal = sys.stdout.isatty()
-    widths = _fitted(columns, widest, Console(file=sys.stdout).width) if is_terminal else widest
+    widths = _fitted(columns, widest, shutil.get_terminal_size().columns) if is_terminal else widest
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column, width in zip(columns, widths, strict=True):
         justify: Literal["left", "right"] = "right" if column.right else "left"

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from rowq.cli import value
+from rowq.cli.completion import queue_names
 
-Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of a queue.", show_default=False)]
-OptionalQueue = Annotated[str | None, typer.Argument(metavar="QUEUE", help="The name of a queue.", show_default=False)]
+_queue = typer.Argument(metavar="QUEUE", help="The name of a queue.", show_default=False, autocompletion=queue_names)
+Queue = Annotated[str, _queue]
+OptionalQueue = Annotated[str | None, _queue]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a message.", show_default=False)]
 Receipts = Annotated[
     list[str],

@@ -15,6 +15,7 @@ from rowq.cli.parameter import Queue, duration_option
 from rowq.cli.progress import bar
 from rowq.cli.spark import LOCAL, Master, spark_session
 from rowq.cli.text import counted, size
+from rowq.connect import refuse_server
 
 Folder = Annotated[Path, typer.Argument(metavar="LAKE", help="The folder of the lake.", show_default=False)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what there is to do.")]
@@ -87,7 +88,7 @@ def report(
 
     if only_lake and lake is None:
         raise rowq.InvalidArgument("--only-lake needs a lake: add --lake LAKE")
-    _refuse_server(session, "a report reads a database")
+    refuse_server(session.url, "a report reads a database, and this is a server")
     if not page.absolute().parent.is_dir():
         raise rowq.InvalidArgument(f"{page} cannot be written, since its folder does not exist: make it first")
     if lake is not None:
@@ -105,7 +106,9 @@ def report(
 
 def replay(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of this replay; running it again goes on.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of this replay; under the same name it goes on.", show_default=False)
+    ],
     queue: Queue,
     lake: Annotated[Path | None, typer.Option("--lake", help="Archived messages of this lake, instead of dead letters.")] = None,
     id: Annotated[list[str] | None, typer.Option("--id", help="Only this message; may be repeated.")] = None,
@@ -174,7 +177,7 @@ def vacuum(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove files that no longer count, from a lake."""
+    """Remove files of a lake that no longer count."""
     from rowq.pipeline.vacuuming import KEEP_MS
     from rowq.pipeline.vacuuming import vacuum as remove
 
@@ -187,11 +190,6 @@ def _require_spark() -> None:
     from rowq.spark.session import check_installed
 
     check_installed()
-
-
-def _refuse_server(session: Session, what: str) -> None:
-    if session.is_remote:
-        raise rowq.InvalidArgument(f"{what}, and this is a server: give the URL of its database")
 
 
 def _answer(session: Session, sentence: str, **document: Any) -> None:

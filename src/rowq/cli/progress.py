@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from rowq.cli.hint import is_seen
 
 Advance = Callable[[int], None]
 """Call it with how much is done by now."""
@@ -12,7 +13,7 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def bar(title: str, total: int | None, *, of_bytes: bool = False, hidden: bool = False) -> Iterator[Advance]:
-    if hidden or sys.stderr is None or not sys.stderr.isatty():
+    if hidden or not is_seen():
         yield lambda done: None
         return
     from rich.console import Console

@@ -10,6 +10,7 @@ import rowq
 from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
+from rowq.cli.hint import hint_unknown
 from rowq.cli.output import Column
 from rowq.cli.parameter import OptionalQueue, Queue, Yes, duration_option
 from rowq.cli.progress import bar
@@ -26,6 +27,8 @@ def stats(session: Session, queue: OptionalQueue = None) -> None:
     """Count the messages of one queue, or of all, by state."""
     with session.connect() as broker:
         counts = broker.queues() if queue is None else [broker.stats(queue)]
+        if queue is not None:
+            hint_unknown(broker, queue)
     if session.output.json:
         documents = [{**fields(count), "depth": count.depth} for count in counts]
         session.output.document(documents if queue is None else documents[0])
@@ -62,7 +65,7 @@ def consumers(
 def configure(
     session: Session,
     queue: Queue,
-    pairs: Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Settings.", show_default=False)] = None,
+    pairs: Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Settings to change.", show_default=False)] = None,
 ) -> None:
     """Show the settings of a queue, after changing some.
 
@@ -103,8 +106,9 @@ def purge(
     states = state or ([rowq.State.DEAD] if split_name(queue)[1] else list(_WAITING))
     with session.connect() as broker:
         counts = broker.stats(queue)
+        hint_unknown(broker, queue)
         named = " and ".join(f"{getattr(counts, each):,} {each}" for each in states)
-        confirm(f"Delete {named} from {queue}?", yes=yes)
+        confirm(f"Delete {named} from {queue}?", yes=yes)  # a question, not a query  # nosec
         with bar(f"purge {queue}", sum(getattr(counts, each) for each in states)) as advance:
             purged = broker.purge(queue, states=states, progress=advance)
     session.output.answer(f"{counted(purged, 'message')} deleted", queue=queue, purged=purged)

@@ -120,5 +120,5 @@ def _receipt_of(line: bytes) -> str:
     """A line is a receipt, or a delivery as receive --json printed it."""
     try:
         return msgspec.json.decode(line, type=_Delivery).receipt if line.lstrip().startswith(b"{") else line.decode().strip()
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise rowq.InvalidReceipt(f"a line of stdin is neither a receipt nor a delivery with one: {error}") from None

@@ -30,7 +30,7 @@ def _duration(name: str, help: str, panel: str) -> Any:
     return typer.Option(name, metavar="DURATION", parser=value.duration, help=help, rich_help_panel=panel, show_default=False)
 
 
-Redis = Annotated[str | None, _option("--redis", "redis://…: tell other servers on the database by it.", _LISTENING, "URL")]
+Redis = Annotated[str | None, _option("--redis", "redis://…: servers on one database wake each other by it.", _LISTENING, "URL")]
 Config = Annotated[Path | None, _option("--config", "Default: ROWQ_CONFIG, else rowq.toml if it is there.", _LISTENING, "FILE")]
 Host = Annotated[str | None, _option("--host", "The address to listen on, 127.0.0.1 by default. Others need a key.", _LISTENING)]
 Port = Annotated[int | None, _option("--port", "The port, 8080 by default; 0 takes a free one.", _LISTENING)]
@@ -44,19 +44,22 @@ TlsCert = Annotated[str | None, _option("--tls-cert", "A certificate with its ch
 TlsKey = Annotated[str | None, _option("--tls-key", "Its key, if that is in a file of its own.", _LISTENING, "FILE")]
 Http2 = Annotated[bool | None, _option("--http2/--no-http2", "Speak HTTP/2 too; needs the extra http2.", _LISTENING)]
 Workers = Annotated[int | None, _option("--workers", "How many processes serve, 1 by default. SQLite takes one.", _LISTENING)]
-StopTimeout = Annotated[float | None, _duration("--stop-timeout", "How long requests may take to end at a stop; 30s.", _LISTENING)]
+StopTimeout = Annotated[
+    float | None, _duration("--stop-timeout", "How long requests may take to end at a stop; 30s by default.", _LISTENING)
+]
 
 MaxBodyBytes = Annotated[int | None, _option("--max-body-bytes", "The largest request, 16 MiB by default.", _LIMITS)]
 MaxHeaderBytes = Annotated[int | None, _option("--max-header-bytes", "The largest headers, 32 KiB by default.", _LIMITS)]
-HeaderTimeout = Annotated[float | None, _duration("--header-timeout", "How long headers may take to arrive; 10s.", _LIMITS)]
-BodyTimeout = Annotated[float | None, _duration("--body-timeout", "How long a body may take to arrive; 30s.", _LIMITS)]
-IdleTimeout = Annotated[float | None, _duration("--idle-timeout", "How long a connection may rest; 75s.", _LIMITS)]
+HeaderTimeout = Annotated[float | None, _duration("--header-timeout", "How long headers may take to arrive; 10s by default.", _LIMITS)]
+BodyTimeout = Annotated[float | None, _duration("--body-timeout", "How long a body may take to arrive; 30s by default.", _LIMITS)]
+IdleTimeout = Annotated[float | None, _duration("--idle-timeout", "How long a connection may rest; 75s by default.", _LIMITS)]
 MaxConnections = Annotated[int | None, _option("--max-connections", "How many connections in all, 10,000 by default.", _LIMITS)]
 Backlog = Annotated[int | None, _option("--backlog", "How many may wait to be accepted, 2,048 by default.", _LIMITS)]
 
 LogFormat = Annotated[Literal["text", "json"] | None, _option("--log-format", "How logs on stderr look: text or json.", _LOGS)]
 LogLevel = Annotated[
-    Literal["debug", "info", "warning", "error"] | None, _option("--log-level", "debug, info, warning or error; info.", _LOGS, "LEVEL")
+    Literal["debug", "info", "warning", "error"] | None,
+    _option("--log-level", "debug, info, warning or error; info by default.", _LOGS, "LEVEL"),
 ]
 Metrics = Annotated[bool | None, _option("--metrics/--no-metrics", "Figures for Prometheus at /metrics; on by default.", _LOGS)]
 AccessLog = Annotated[bool | None, _option("--access-log/--no-access-log", "Log every request.", _LOGS)]
@@ -100,7 +103,7 @@ def serve(
     from rowq.server.config import load
     from rowq.server.run import serve as run
 
-    if session.given_url is not None:
+    if session.given_url not in (None, os.environ.get("ROWQ_URL")):  # a variable is not on the command line, for everybody to read
         flags["url"] = session.given_url
     run(load(flags, os.environ, file=config), lambda address: _announce(session, address))
 
@@ -134,6 +137,9 @@ def _show(session: Session, address: Address) -> None:
     if address.admin is not None:
         output.line(f"  look     {address.admin}")
     output.line("")
-    output.line(
-        "A key is needed: `rowq keys create` makes one." if address.needs_key else "No key is needed, since only this machine can reach it."
+    needed = (
+        "A key is needed: `rowq keys create NAME --scope admin` makes one."
+        if address.needs_key
+        else "No key is needed, since only this machine can reach it."
     )
+    output.line(f"{needed} Ctrl-C stops the server.")

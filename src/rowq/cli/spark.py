@@ -14,6 +14,7 @@ import typer
 
 from rowq import RowqError
 from rowq.cli.failure import Failure
+from rowq.cli.hint import hint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ def spark_session(master: str) -> Iterator[SparkSession]:
     """A session for one command. What the JVM has to say goes to a file that is shown if it does not even start."""
     from rowq.spark import session
 
+    hint("starting Spark, which takes some seconds")
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as words:
         try:
             with _stderr_into(words):

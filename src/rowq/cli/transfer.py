@@ -45,11 +45,12 @@ def load(
 
     At a bad line it stops, says which, and how to go on: with --skip N.
     Then the first N lines are in the queue, and no other.
-    After a crash, when nobody could say N, a load with --keep-ids --skip-known can simply be run again.
+    After a crash, when nobody could say N, a load with --keep-ids --skip-known can be run again.
     """
     if (skip_known and not keep_ids) or (keep_ids and (raw or text)):
         raise rowq.InvalidArgument("--skip-known needs --keep-ids, and --keep-ids needs lines with ids, not --raw or --text ones")
     chosen = _one(file, file_option)
+    _check_is_queue(queue, chosen)
     read = line.reader(raw=raw, text=text, keep_ids=keep_ids, need_ids=skip_known)
     with (
         files.source(chosen) as source,
@@ -97,6 +98,12 @@ def _one(file: Path | None, file_option: Path | None) -> Path | None:
     if file is not None and file_option is not None:
         raise rowq.InvalidArgument("give one file: as FILE or as --file FILE")
     return file or file_option
+
+
+def _check_is_queue(queue: str | None, file: Path | None) -> None:
+    """`load FILE` at a terminal would take the file's name for a queue's, and wait for lines that nobody types."""
+    if queue is not None and file is None and sys.stdin is not None and sys.stdin.isatty() and Path(queue).is_file():
+        raise rowq.InvalidArgument(f"{queue} is a file: load QUEUE {queue}, or load --file {queue} where each line names its queue")
 
 
 def _shares_the_screen(file: Path | None) -> bool:

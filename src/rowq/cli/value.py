@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 import rowq
+from rowq.cli.hint import hint
 from rowq.spelling import read_duration
 
 _MOST_BYTES = 256 << 20
@@ -61,6 +62,8 @@ def payload_data(argument: str | None, file: Path | None) -> bytes:
 def stdin() -> BufferedIOBase:
     if sys.stdin is None:
         raise rowq.InvalidArgument("there is nothing to read: stdin is closed")
+    if sys.stdin.isatty():
+        hint("reading what you type; Ctrl-D on a line of its own ends it")
     return cast("BufferedIOBase", sys.stdin.buffer)
 
 

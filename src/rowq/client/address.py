@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from rowq.errors import InvalidArgument
+from rowq.model.text import is_text
 
 if TYPE_CHECKING:
     from rowq.client.exchange import Exchange
@@ -84,9 +85,11 @@ def _credentials(parts: SplitResult, api_key: str | None) -> str | None:
         if not parts.username or not parts.password:
             raise InvalidArgument("credentials in a URL are the name of a key and its secret: http://name:secret@host:8080")
         pair = f"{unquote(parts.username)}:{unquote(parts.password)}"
+        if not is_text(pair):
+            raise InvalidArgument("the name and the secret in this URL are no text that UTF-8 can write")
         return "Basic " + base64.b64encode(pair.encode()).decode()
     secret: object = os.environ.get(API_KEY, "") if api_key is None else api_key
-    if secret == "" and api_key is None:
+    if not secret and api_key is None:
         return None
     if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
         raise InvalidArgument(f"the secret of a key is visible ASCII; look at api_key, or at {API_KEY} in the environment")

@@ -13,7 +13,8 @@ from rowq.client.http import Answer
 from rowq.model.draft import Prepared
 from rowq.model.message import Delivery, KvEntry, Message, Outcome, State
 from rowq.model.payload import from_base64
-from rowq.wire import EntryBody, MessageLook, to_backoff
+from rowq.wire import to_backoff
+from rowq.wire_look import EntryBody, MessageLook
 
 _encode = msgspec.json.Encoder().encode
 
@@ -61,13 +62,13 @@ class _MixedDeliveries(Struct):
     deliveries: list[_Incoming]
 
 
-class Settled(Struct, gc=False):
+class SettleResult(Struct, gc=False):
     outcome: Outcome
     lease_until: int | None = None
 
 
 class _Results(Struct):
-    results: list[Settled]
+    results: list[SettleResult]
 
 
 _plain = msgspec.json.Decoder(_Deliveries).decode
@@ -104,7 +105,7 @@ def read_deliveries(answer: Answer) -> list[Delivery]:
     ]
 
 
-def read_results(answer: Answer) -> list[Settled]:
+def read_results(answer: Answer) -> list[SettleResult]:
     return understood(_results, answer.body).results
 
 

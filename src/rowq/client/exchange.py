@@ -73,7 +73,7 @@ def look(target: str, read: Callable[[Answer], T]) -> Exchange[T]:
     return Exchange(b"GET", target, None, read, Kind.LOOK)
 
 
-def nothing(answer: Answer) -> None:
+def no_answer(answer: Answer) -> None:
     """For answers that only say that it is done."""
 
 
@@ -95,5 +95,5 @@ def reader(kind: type[T]) -> Callable[[Answer], T]:
 def understood(decode: Callable[[bytes], T], data: bytes) -> T:
     try:
         return decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ServerUnavailable(f"what answers there is no rowq server, or one of another release: {error}") from None

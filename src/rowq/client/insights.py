@@ -23,7 +23,8 @@ from rowq.model.text import check_text
 from rowq.store.dialect import Finding
 from rowq.store.finding import check_id, not_found
 from rowq.upkeep import Swept
-from rowq.wire import Count, Entries, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody, to_settings
+from rowq.wire import Count
+from rowq.wire_look import Entries, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody, to_settings
 
 Lines = Callable[[Exchange[None]], Iterator[bytes]]
 

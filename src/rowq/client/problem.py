@@ -46,5 +46,5 @@ def error_of(answer: Answer, server: str) -> RowqError:
 def _problem(answer: Answer) -> Problem | None:
     try:
         return _decode(answer.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None

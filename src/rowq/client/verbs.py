@@ -10,12 +10,25 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from rowq.arguments import check_mode, lease_lost, listed, note, receive_max, to_changes, to_extend, to_receipt, to_send
-from rowq.client.bodies import Settled, many_body, one_body, read_deliveries, read_results
-from rowq.client.exchange import Exchange, Kind, gone, look, nothing, reader
+from rowq.arguments import (
+    MAX_WAIT_MS,
+    Settled,
+    check_mode,
+    check_quarantine,
+    lease_lost,
+    listed,
+    note,
+    receive_max,
+    to_changes,
+    to_extend,
+    to_receipt,
+    to_send,
+)
+from rowq.client.bodies import SettleResult, many_body, one_body, read_deliveries, read_results
+from rowq.client.dead import delete_dead, redrive
+from rowq.client.exchange import Exchange, Kind, gone, look, no_answer, reader
 from rowq.client.http import Answer
 from rowq.client.insights import message_target
-from rowq.client.redriving import redrive
 from rowq.errors import InvalidReceipt, OutcomeUnknown
 from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
@@ -27,9 +40,9 @@ from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
 from rowq.model.stream import check_stream_name
 from rowq.pieces import Progress
-from rowq.steps import Sleep, Steps
-from rowq.verbs import MAX_WAIT_MS, check_quarantine
-from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, SettingsBody, of_backoff, to_settings
+from rowq.steps import Sleep, Steps, nothing
+from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, of_backoff
+from rowq.wire_look import SettingsBody, to_settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,6 +81,7 @@ class RemoteVerbs:
     """In the shape of `rowq.verbs.Verbs`: what a broker calls, given to the driver of this package."""
 
     redrive = staticmethod(redrive)
+    delete_dead = staticmethod(delete_dead)
 
     def send(self, queue: str, payload: Any, options: SendOptions) -> Exchange[str]:
         name = check_own_name(queue)
@@ -77,7 +91,7 @@ class RemoteVerbs:
     def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Exchange[list[str]] | Steps[list[str]]:
         messages = to_send(queue, payloads, options).messages
         if not messages:
-            return _nothing([])
+            return nothing([])
         target = f"/v1/queues/{queue}/messages"
         return Exchange(b"POST", target, many_body(messages), lambda answer: _sent_many(answer).ids, headers=_request_key())
 
@@ -93,12 +107,12 @@ class RemoteVerbs:
     ) -> Exchange[list[Delivery]] | Steps[list[Delivery]]:
         _, from_dead = split_name(queue)
         asked: dict[str, Any] = {"max": receive_max(max), "lease_ms": optional_ms(lease, "lease", least=1)}
-        wait_ms = to_ms(wait, "wait", most=MAX_WAIT_MS)
+        patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
         check_mode(delivery)
         asked |= {"delivery": delivery, "consumer": note(consumer, "consumer"), "share": to_share(share, from_dead=from_dead)}
-        return _wait(queue, asked, wait_ms / 1000) if wait_ms else _receive(queue, asked, 0.0)
+        return _wait(queue, asked, patience) if patience else _receive(queue, asked, 0.0)
 
-    def settle(self, delivery: Delivery | str, verdict: Verdict) -> Exchange[None]:
+    def settle(self, delivery: Settled, verdict: Verdict) -> Exchange[None]:
         to_receipt(delivery)
 
         def read(answer: Answer) -> None:
@@ -106,15 +120,13 @@ class RemoteVerbs:
 
         return _settle([_receipt(delivery)], verdict, read)
 
-    def settle_many(
-        self, deliveries: Iterable[Delivery | str], verdict: Verdict | Extend
-    ) -> Exchange[list[Outcome]] | Steps[list[Outcome]]:
+    def settle_many(self, deliveries: Iterable[Settled], verdict: Verdict | Extend) -> Exchange[list[Outcome]] | Steps[list[Outcome]]:
         receipts = [_receipt(delivery) for delivery in listed(deliveries, "deliveries")]
         if 0 < len(receipts) <= MAX_RECEIPTS:
             return _settle(receipts, verdict, _outcomes)
         return _settle_in_pieces(receipts, verdict)
 
-    def extend(self, delivery: Delivery | str, lease: Duration | None) -> Exchange[int]:
+    def extend(self, delivery: Settled, lease: Duration | None) -> Exchange[int]:
         to_receipt(delivery)
 
         def read(answer: Answer) -> int:
@@ -140,7 +152,7 @@ class RemoteVerbs:
         split_name(queue)
         named = None if states is None else [to_state(state).value for state in listed(states, "states")]
         if named == []:
-            return _nothing(0)
+            return nothing(0)
         target = f"/v1/queues/{queue}/messages" + ("" if named is None else "?" + urlencode([("state", state) for state in named]))
 
         def read(answer: Answer) -> int:
@@ -152,10 +164,10 @@ class RemoteVerbs:
         return Exchange(b"DELETE", target, b"", read, is_slow=True)
 
     def delete(self, id: str) -> Exchange[None]:
-        return Exchange(b"DELETE", message_target(id), b"", nothing, missing=gone)
+        return Exchange(b"DELETE", message_target(id), b"", no_answer, missing=gone)
 
     def delete_queue(self, queue: str) -> Exchange[None]:
-        return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}", b"", nothing, is_slow=True, missing=gone)
+        return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}", b"", no_answer, is_slow=True, missing=gone)
 
     def forget(self, key: KvKey) -> Exchange[bool]:
         target = f"/v1/keys?key={quote(_encode(to_kv_key(key)), safe='')}"
@@ -176,8 +188,8 @@ class RemoteVerbs:
     def unregister(self, queue: str, id: str) -> Exchange[None] | Steps[None]:
         name = check_own_name(queue)
         if not is_consumer_id(id):
-            return _nothing(None)
-        return Exchange(b"DELETE", f"/v1/queues/{name}/consumers/{id}", b"", nothing)
+            return nothing(None)
+        return Exchange(b"DELETE", f"/v1/queues/{name}/consumers/{id}", b"", no_answer)
 
     def consumers(self, queue: str, dead_after: Duration) -> Exchange[list[Member]]:
         target = f"/v1/queues/{check_own_name(queue)}/consumers?dead_after_ms={to_silence(dead_after)}"
@@ -192,7 +204,7 @@ class RemoteVerbs:
         return Exchange(b"POST", "/v1/api-keys", body, lambda answer: _created(answer).secret, Kind.ONCE)
 
     def revoke_key(self, name: str) -> Exchange[None]:
-        return Exchange(b"DELETE", f"/v1/api-keys/{check_key_name(name)}", b"", nothing, missing=gone)
+        return Exchange(b"DELETE", f"/v1/api-keys/{check_key_name(name)}", b"", no_answer, missing=gone)
 
     def revoke_stream(self, stream: str) -> Exchange[int]:
         """Asked once: a second time it would oust whoever has claimed the stream since."""
@@ -202,14 +214,9 @@ class RemoteVerbs:
     def quarantine(self, stream: str, batch: int, ids: Iterable[str], reason: str | None) -> Exchange[int] | Steps[int]:
         name, number, chosen = check_quarantine(stream, batch, ids)
         if not chosen:
-            return _nothing(0)
+            return nothing(0)
         body = _encode({"batch": number, "ids": chosen, "reason": note(reason, "reason")})
         return Exchange(b"POST", f"/v1/streams/{name}/quarantine", body, lambda answer: _counted(answer).count, Kind.ONCE)
-
-
-def _nothing(answer: T) -> Steps[T]:
-    return answer
-    yield  # a generator without steps: there is nothing to ask
 
 
 def _request_key() -> bytes:
@@ -274,7 +281,7 @@ def _outcomes(answer: Answer) -> list[Outcome]:
     return [result.outcome for result in read_results(answer)]
 
 
-def _insist_done(results: list[Settled], delivery: Delivery | str, answer: Answer) -> None:
+def _insist_done(results: list[SettleResult], delivery: Settled, answer: Answer) -> None:
     if results[0].outcome is Outcome.DONE:
         return
     if answer.is_repeat:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from rowq.clock import running
-from rowq.copier.passage import Passage, act
+from rowq.copier.passage import Passage
 from rowq.copier.report import Counts, QueueReport
 from rowq.errors import StoreBusy
 from rowq.model.message import State
@@ -91,7 +91,7 @@ class Copier:
             self._look_again()
             self._compare(first_time)
         arrive = partial(copying.complete, source=passage.identity, courses=passage.courses, settings=self._settings)
-        act(passage.target, partial(arrive, floor=floor, entries=entries))
+        passage.target.act(partial(arrive, floor=floor, entries=entries))
         return self.report()
 
     def remove(self, advance: Advance) -> list[QueueReport]:
@@ -101,7 +101,7 @@ class Copier:
                 self._removed.update(self._remove_known(rows))
                 advance(self._removed.total())
         for queue, count in sorted(self._removed.items()):
-            act(self._source, partial(operating.note_purge, queue=queue, count=count, states=list(_REMOVED)))
+            self._source.act(partial(operating.note_purge, queue=queue, count=count, states=list(_REMOVED)))
         return self.report()
 
     def report(self) -> list[QueueReport]:
@@ -202,12 +202,12 @@ class Copier:
         passage, newest = self._passage, 0
         for queue, course in passage.courses.items():
             for ids in passage.streamed("list_gone_ids", queue=queue):
-                act(passage.target, partial(belongings.bring_gone_ids, ids=ids, course=course))
+                passage.target.act(partial(belongings.bring_gone_ids, ids=ids, course=course))
             for answers in passage.streamed("list_answers", first=f"{queue}/", last=f"{queue}0"):
-                act(passage.target, partial(belongings.bring_answers, answers=answers))
+                passage.target.act(partial(belongings.bring_answers, answers=answers))
         for entries in passage.streamed("read_kv", low="[", high="[^", limit=FOR_EVER):
             bring = partial(belongings.bring_entries, entries=entries, courses=passage.courses, everything=self._everything)
-            act(passage.target, bring)
+            passage.target.act(bring)
             newest = max(newest, *[entry[3] for entry in entries])
         return newest
 
@@ -228,7 +228,7 @@ class Copier:
             missing = sorted(wanted[id] for id in wanted.keys() - self._passage.known(wanted))
             found = self._passage.read(leaving.read_messages, missing) if missing else []
             if found:
-                self._copied.update(act(self._passage.target, partial(arriving.arrive, leaving=found, bases=self._passage.bases)))
+                self._copied.update(self._passage.target.act(partial(arriving.arrive, leaving=found, bases=self._passage.bases)))
 
     def _remove_known(self, rows: list[Row]) -> Counter[str]:
         wanted = {leaving.id_of(row): row for row in rows}
@@ -237,7 +237,7 @@ class Copier:
         for queue in sorted({row[1] for row in known}):
             seqs = sorted(row[3] for row in known if row[1] == queue)
             after = self._passage.courses[queue].replaced
-            removed[queue] = act(self._source, partial(_purge, queue=queue, seqs=seqs, after=after))
+            removed[queue] = self._source.act(partial(_purge, queue=queue, seqs=seqs, after=after))
         return removed
 
 

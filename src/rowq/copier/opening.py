@@ -7,12 +7,11 @@ from contextlib import closing, contextmanager
 
 import msgspec
 
-from rowq.client.address import SCHEMES
-from rowq.connect import open_engine
+from rowq.connect import open_engine, refuse_server
 from rowq.copier.copier import Copier
 from rowq.copier.passage import Passage
 from rowq.engine import Engine
-from rowq.errors import InvalidArgument, QueueNotFound, StoreUnavailable
+from rowq.errors import QueueNotFound, StoreUnavailable
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name
 
@@ -64,5 +63,4 @@ def _chosen(source: Engine, queues: Sequence[str] | None) -> list[str]:
 
 def _refuse_servers(*urls: str) -> None:
     for url in urls:
-        if url.partition("://")[0].lower() in SCHEMES:
-            raise InvalidArgument("a copy goes from one database to another, and one of these is a server: give the URL of its database")
+        refuse_server(url, "a copy goes from one database to another, and one of these is a server")

@@ -12,9 +12,7 @@ import msgspec
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument, OutcomeUnknown
 from rowq.model.queue import Settings
-from rowq.steps import Ask
 from rowq.store import copying, leaving
-from rowq.store.calls import Act
 from rowq.store.copying import Course, Part
 from rowq.store.dialect import Row, Session
 from rowq.store.work import Work
@@ -47,7 +45,7 @@ class Passage:
 
     def begin(self, settings: dict[str, Settings]) -> None:
         """Gives every queue its course; one that was begun before keeps its own."""
-        self.courses = act(self.target, copying.Beginning(self.identity, settings, self.ask("read_last_seq")[0][0]))
+        self.courses = self.target.act(copying.Beginning(self.identity, settings, self.ask("read_last_seq")[0][0]))
 
     def ask(self, query: str, **values: Any) -> list[Row]:
         """One question to the source, as of now."""
@@ -71,7 +69,7 @@ class Passage:
         """The rows of our queues from behind one number up to another. Asked as somebody who may write: where a reader would be
         shown what was there before somebody's open transaction, this one waits for its end."""
         while after < last:
-            rows = act(self.source, partial(_listed, query=query, queues=self.queues, after=after, last=last), durable=False)
+            rows = self.source.act(partial(_listed, query=query, queues=self.queues, after=after, last=last), durable=False)
             if not rows:
                 return
             after = rows[-1][0]
@@ -129,17 +127,11 @@ class Passage:
             copying.advance(work, self.identity, self.courses, part, reached)
             return result
 
-        return act(self.target, bring_and_advance)
+        return self.target.act(bring_and_advance)
 
     def _go_on(self, part: Part, reached: dict[str, int]) -> None:
         for queue, number in reached.items():
             self.courses[queue] = msgspec.structs.replace(self.courses[queue], **{part: number})
-
-
-def act(engine: Engine, function: Callable[[Work], T], *, durable: bool = True) -> T:
-    """One transaction."""
-    ask: Ask[T, T] = Ask(Act(function, durable=durable), lambda result: result)
-    return engine.driver.drive(ask)
 
 
 def _listed(work: Work, query: str, queues: list[str], after: int, last: int) -> list[Row]:

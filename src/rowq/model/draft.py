@@ -13,7 +13,7 @@ from rowq.model.duration import LONGEST_MS, to_ms
 from rowq.model.message import Draft, Payload, SendOptions
 from rowq.model.payload import encode
 from rowq.model.queue import DeliveryMode
-from rowq.model.retry import Backoff, Delays, Exponential, Linear
+from rowq.model.retry import Backoff, Delays, Exponential, Linear, check_backoff
 from rowq.model.text import is_text
 
 MAX_HEADER_BYTES = 32 * 1024
@@ -104,12 +104,12 @@ def prepare_many(queue: str, payloads: Iterable[Payload | Draft], options: SendO
 
 
 def to_backoff(value: Backoff | Sequence[Any]) -> Backoff:
-    """A policy as it is, or a list of seconds."""
+    """A policy, or a list of seconds. One that could not be read again would keep its whole queue from being received."""
     if isinstance(value, Delays | Linear | Exponential):
-        return value
+        return check_backoff(value)
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         raise InvalidArgument("backoff must be a list of seconds, or rowq.linear(…) or rowq.exponential(…)")
-    return Delays(tuple(to_ms(delay, "backoff") for delay in value))
+    return check_backoff(Delays(tuple(to_ms(delay, "backoff") for delay in value)))
 
 
 def to_kv_key(value: object) -> list[str | int]:

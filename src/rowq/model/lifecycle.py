@@ -106,7 +106,7 @@ def decide(standing: Standing, verdict: Verdict, policy: Policy, now: int, rando
         case Ack():
             return after_ack(policy)
         case Nack(error=error, delay=delay, counts=True, limit="deadline") if standing.reason is None:
-            return until_deadline(standing, policy, now, error, delay or 0)
+            return until_deadline(standing, policy, now, random, error=error, delay=delay)
         case Nack(error=error, delay=delay, counts=counts):
             return after_failure(standing, policy, now, random, error=error, delay=delay, counts=counts)
         case Reject(error=error):
@@ -169,14 +169,13 @@ def after_failure(
     return Waiting(now + delay, attempts, standing.expires_at, error)
 
 
-def until_deadline(standing: Standing, policy: Policy, now: int, error: str | None, delay: int) -> Change:
-    """Again and again, without the queue's limit and backoff, until its deadline, in either mode; the sender's own limit stands."""
-    error = standing.error if error is None else error
+def until_deadline(standing: Standing, policy: Policy, now: int, random: Random, *, error: str | None, delay: int | None) -> Change:
+    """The deadline ends its tries, in either mode. Where neither queue nor sender say more, it is tried again at once, without limit."""
     if standing.deadline is not None and standing.deadline <= now:
-        return _exhausted(policy, now, "deadline_exceeded", error)
-    if standing.max_attempts and standing.max_attempts <= standing.attempts:
-        return _exhausted(policy, now, "max_attempts_reached", error)
-    return Waiting(now + delay, standing.attempts, standing.expires_at, error)
+        return _exhausted(policy, now, "deadline_exceeded", standing.error if error is None else error)
+    if delay is None and not policy.max_attempts and standing.backoff is None:
+        delay = 0
+    return after_failure(standing, policy, now, random, error=error, delay=delay)
 
 
 def after_lease_expiry(standing: Standing, policy: Policy, now: int, random: Random) -> Change:

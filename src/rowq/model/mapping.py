@@ -183,6 +183,6 @@ def _headers(value: Any) -> Any:
     if isinstance(value, str | bytes):
         try:
             return msgspec.json.decode(value, type=dict[str, str])
-        except (ValueError, msgspec.MsgspecError) as error:
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise InvalidArgument(f"headers must be a JSON object of texts: {error}") from None
     return value

@@ -162,11 +162,11 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
-    """Which dead letters a redrive takes: all that match every field that is set."""
+    """Which dead letters a redrive or a deletion takes: all that match every field that is set."""
 
     reason: str | None = None
-    error: str | None = None
-    """Text that the last error contains."""
+    error: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    """Text that the last error contains. Not an empty one, which every error contains."""
     fingerprint: str | None = None
     """That of the last error, as `failures` tells it; empty for letters without an error."""
     key: str | None = None

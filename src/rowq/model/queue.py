@@ -8,15 +8,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rowq.errors import InvalidArgument, NameReserved
-from rowq.model.retry import Backoff, Delays, Millis, implied_attempts
+from rowq.model.retry import Backoff, Delays, Millis, PositiveMillis, implied_attempts
 
 DEAD_SUFFIXES = (".dlq", "-dlq")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}(?:[.-]dlq)?")
 """The suffix comes on top: the longest name has dead letters too."""
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+Whole = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=256 << 20)]
-Lease = Annotated[int, msgspec.Meta(ge=1, le=366 * 86_400_000)]
 
 OnExpire = Literal["dead", "expired", "delete"]
 OnExhausted = Literal["dead", "fail", "delete"]
@@ -57,8 +56,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What somebody set on a queue. None is unset: the server's default holds, then the engine's (`Policy`)."""
 
-    lease_ms: Lease | None = None
-    max_attempts: Count | None = None
+    lease_ms: PositiveMillis | None = None
+    max_attempts: Whole | None = None
     backoff: Backoff | None = None
     ttl_ms: Millis | None = None
     ttl_from: Literal["available", "enqueue"] | None = None
@@ -70,8 +69,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     count_lease_expiry: bool | None = None
     lease_expiry_backoff: Literal["none", "nack"] | None = None
     require_receipt: bool | None = None
-    max_depth: Count | None = None
-    throughput_limit: Count | None = None
+    max_depth: Whole | None = None
+    throughput_limit: Whole | None = None
     max_payload_bytes: Bytes | None = None
     schema: dict[str, Any] | None = None
     keep: Keep | None = None

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
+
+from rowq.errors import InvalidArgument
 
 Random = Callable[[], float]
 """Gives a number in [0, 1). Chance is an argument, so that a test can set it."""
 
+MAX_DELAYS = 1000
 Millis = Annotated[int, msgspec.Meta(ge=0, le=366 * 86_400_000)]
+PositiveMillis = Annotated[int, msgspec.Meta(ge=1, le=366 * 86_400_000)]
+DelaysMs = Annotated[tuple[Millis, ...], msgspec.Meta(max_length=MAX_DELAYS)]
 
 
 class Delays(msgspec.Struct, frozen=True, tag_field="kind", tag="list", forbid_unknown_fields=True):
     """One delay for each retry; the last one serves all later retries. An empty list retries at once."""
 
-    delays_ms: tuple[Millis, ...] = ()
+    delays_ms: DelaysMs = ()
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="kind", tag="linear", forbid_unknown_fields=True):
@@ -40,6 +45,15 @@ class Exponential(msgspec.Struct, frozen=True, tag_field="kind", tag="exponentia
 
 
 Backoff = Delays | Linear | Exponential
+Checked = TypeVar("Checked", bound=Backoff)
+
+
+def check_backoff(policy: Checked) -> Checked:
+    """The types of its fields say what they may be, and hold only for what is read."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(policy), type(policy))
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise InvalidArgument(f"this backoff is not possible: {error}") from None
 
 
 def delay_ms(backoff: Backoff, retry: int, random: Random) -> int:

@@ -20,10 +20,8 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from rowq.client.address import SCHEMES
-from rowq.connect import open_engine
-from rowq.copier.passage import act
-from rowq.errors import InvalidArgument, LakeError, LakeMismatch
+from rowq.connect import open_engine, refuse_server
+from rowq.errors import LakeError, LakeMismatch
 from rowq.pipeline.lake import PIECE, Lake, another_database
 from rowq.pipeline.line import LINE, day, read_lines
 from rowq.pipeline.manifest import File, Range, Snapshot
@@ -53,8 +51,7 @@ class Archiver:
     """`with Archiver("sqlite:///jobs.db", "data/lake") as archiver: archiver.archive(spark, "history")`."""
 
     def __init__(self, url: str, lake: str | os.PathLike[str], *, actor: str | None = None) -> None:
-        if url.partition("://")[0].lower() in SCHEMES:
-            raise InvalidArgument("an archive is taken from a database, and this is a server: give the URL of its database")
+        refuse_server(url, "an archive is taken from a database, and this is a server")
         self._url = url
         self.lake = Lake(lake)
         with ExitStack() as opened:
@@ -81,7 +78,7 @@ class Archiver:
         snapshot = self._open(kind)
         settled = self._tabular.settled(kind)
         segments = lines = 0
-        while segment := act(self._engine, Plan(snapshot.lake, kind, settled, most)):
+        while segment := self._engine.act(Plan(snapshot.lake, kind, settled, most)):
             lines += self._bring(spark, snapshot.lake, kind, segment)
             segments += 1
             if progress is not None:
@@ -100,7 +97,7 @@ class Archiver:
             if segment.state == "committed" and (segment.committed_at or 0) <= cutoff:
                 first: int | None = segment.first
                 while first is not None:
-                    gone, first = act(self._engine, Purge(snapshot.lake, kind, segment.number, first, segment.last, PURGE_PIECE))
+                    gone, first = self._engine.act(Purge(snapshot.lake, kind, segment.number, first, segment.last, PURGE_PIECE))
                     count += gone
                     if progress is not None:
                         progress(count)
@@ -144,7 +141,7 @@ class Archiver:
             files = self.verify(kind, segment, piece)
             self._publish(kind, segment, files)
         known = self.lake.snapshot().segments[kind, segment.number]
-        act(self._engine, Commit(name, kind, segment.number, known.rows))
+        self._engine.act(Commit(name, kind, segment.number, known.rows))
         return known.rows
 
     def verify(self, kind: Kind, segment: Segment, piece: str) -> list[File]:

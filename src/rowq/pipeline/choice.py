@@ -37,7 +37,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         check_own_name(self.queue)
         try:
             re.compile(self.error or "")
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise InvalidArgument(f"{self.error!r} is no regular expression: {error}") from None
 
     def digest(self, *others: str) -> int:

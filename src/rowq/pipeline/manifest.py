@@ -111,7 +111,7 @@ class Manifest:
     def _read(self, number: int) -> Version:
         try:
             version = msgspec.json.decode(self._storage.read(f"{FOLDER}/{_name(number)}"), type=Version)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise LakeError(f"{FOLDER}/{_name(number)} is no version of a manifest ({error}): bring it back from a backup") from None
         if version.format > FORMAT:
             raise LakeError(f"the lake was written by a newer rowq, in format {version.format}; this one reads {FORMAT}: upgrade it")

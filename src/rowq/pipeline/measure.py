@@ -10,6 +10,8 @@ from rowq.model.fingerprint import LOOKED_AT, MOST, RULES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+LIFE = ("seq", "queue", "sent_at", "leased_at", "finished_at", "attempts", "consumer")
+"""What a report knows of a message from its beginning to its end."""
 _COUNTED = ("delivered", "acked", "nacked", "rejected", "lease_expired", "rescheduled", "expired", "dead", "failed", "redriven")
 _ENTERS = ("enqueued", "redriven")
 _LEAVES = ("acked", "dead", "failed", "expired", "superseded", "deleted", "purged")
@@ -34,8 +36,7 @@ def lives(history: DataFrame, audit: DataFrame) -> DataFrame:
     queue does not keep is put together from its audit."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    columns = ("seq", "queue", "sent_at", "leased_at", "finished_at", "attempts", "consumer")
-    kept = history.select(*columns)
+    kept = history.select(*LIFE)
     told = audit.where(F.col("event").isin("enqueued", "delivered", "acked"))
     told = (
         told.join(kept.select("seq"), "seq", "left_anti")
@@ -49,7 +50,7 @@ def lives(history: DataFrame, audit: DataFrame) -> DataFrame:
             F.max_by("actor", _when("acked", "at")).alias("consumer"),
         )
     )
-    return kept.unionByName(told.where(F.col("finished_at").isNotNull()).select(*columns))
+    return kept.unionByName(told.where(F.col("finished_at").isNotNull()).select(*LIFE))
 
 
 def latency(lives: DataFrame) -> DataFrame:

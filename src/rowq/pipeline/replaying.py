@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rowq.broker import Broker
-from rowq.client.address import SCHEMES
-from rowq.connect import open_engine
-from rowq.copier.passage import act
+from rowq.connect import open_engine, refuse_server
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument, OutcomeUnknown
 from rowq.model.queue import check_own_name
@@ -165,7 +163,7 @@ def _begun(engine: Engine, name: str, digest: int, upto: int, chunk: int, *, dry
         with engine.dialect.reading() as session:
             course = read_course(session, name) or Course(digest, engine.clock.now(), upto, chunk)
     else:
-        course = act(engine, Begin(name, digest, upto, chunk))
+        course = engine.act(Begin(name, digest, upto, chunk))
     if course.choice != digest:
         raise InvalidArgument(
             f"the replay {name!r} was begun with another choice of messages: say the same again, or give this one a new name"
@@ -175,8 +173,7 @@ def _begun(engine: Engine, name: str, digest: int, upto: int, chunk: int, *, dry
 
 @contextmanager
 def _opened(url: str, actor: str | None) -> Iterator[Engine]:
-    if url.partition("://")[0].lower() in SCHEMES:
-        raise InvalidArgument("a replay writes to a database, and this is a server: give the URL of its database")
+    refuse_server(url, "a replay writes to a database, and this is a server")
     with closing(open_engine(url, upkeep=False, migrate=False, actor=actor)) as engine:
         yield engine
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _COLUMNS: dict[Kind, tuple[str, ...]] = {
-    "history": ("seq", "queue", "sent_at", "leased_at", "finished_at", "attempts", "consumer"),
+    "history": measure.LIFE,
     "audit": ("line", "at", "queue", "seq", "event", "attempt", "actor", "detail"),
 }
 """All that a report looks at: payloads stay where they are."""

@@ -27,10 +27,14 @@ class Watched:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.has_begun = False
+        self.status = 0
+
+    @property
+    def has_begun(self) -> bool:
+        return self.status > 0
 
     async def __call__(self, message: Message) -> None:
-        self.has_begun = True
+        self.status = message.get("status", self.status)
         await self._send(message)
 
 

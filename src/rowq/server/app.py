@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
 from http import HTTPStatus
 
 from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
+from rowq.meter import RequestMeter
 from rowq.server import answering, asgi
 from rowq.server.doors.door import to_routes
 from rowq.server.endpoint import Endpoint
@@ -26,27 +28,36 @@ class App:
         self.service = service
         self._hot = Hot(service)
         self._rest = _router(service)
+        meter = service.engine.meter
+        self._answered = (RequestMeter() if meter is None else meter.requests).answered
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         if scope["type"] != "http":
             await _live(receive, send)
             return
+        began, request, status = time.perf_counter(), "other", 200
         try:
             hot = self._hot.find(scope["path"]) if scope["method"] == "POST" else None
             if hot is None:
-                await self._route(scope, receive, send)
+                status = await self._route(scope, receive, send)
             else:
                 handler, subject = hot
+                request = handler.__name__
                 await handler(subject, self.service.gate.admit(scope), scope, receive, send)
         except ClientGone:
             return
         except Exception as error:
-            await answering.answer(send, *_flat(error))
+            status, body, headers = _flat(error)
+            await answering.answer(send, status, body, headers)
+        if status:
+            self._answered(request, status, time.perf_counter() - began)
 
-    async def _route(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+    async def _route(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> int:
+        """The status of the answer; 0 if nobody was there to be answered."""
         watched = answering.Watched(send)
         try:
             await self._rest(scope, receive, watched)
+            return watched.status
         except Exception:
             if not watched.has_begun:
                 raise

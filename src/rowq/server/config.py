@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,10 +15,11 @@ from rowq.model.access import ALL_QUEUES, SCOPES, KnownKey, digest_of, to_key
 from rowq.model.queue import Settings, change
 from rowq.server.doors import choice as doors
 from rowq.server.doors.forq_environment import read_forq
+from rowq.server.logs import redact
 from rowq.server.loopback import is_loopback
 from rowq.server.sources import Given, nearest, read_environment, read_file
 from rowq.store.policies import check_schema
-from rowq.wire import SettingsBody, to_settings
+from rowq.wire_look import SettingsBody, to_settings
 
 FILE = "rowq.toml"
 KEY_OF_ENVIRONMENT = "env"
@@ -109,7 +109,7 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path
     config = Config(
         **chosen,
         door_options=_door_options(in_file, of_forq),
-        remarks=tuple(of_forq.remarks),
+        remarks=(*of_forq.remarks, *_shown_to_all(flags)),
         keys=tuple(keys.values()),
         defaults=_defaults(in_environment.defaults or in_file.defaults),
     )
@@ -121,16 +121,25 @@ def check_exposed(host: str | None, *, has_keys: bool) -> None:
     """Whoever can reach the server could read and delete everything, so without a key only this machine may."""
     if host is not None and not has_keys:
         raise InvalidArgument(
-            f"without a key the server only listens on this machine, not on {host}: make one with `rowq keys create`, "
+            f"without a key the server only listens on this machine, not on {host}: make one with `rowq keys create NAME --scope admin`, "
             "set ROWQ_API_KEY, or leave --host and --admin-host at 127.0.0.1"
         )
+
+
+def _shown_to_all(flags: Mapping[str, Any]) -> list[str]:
+    """What stands on a command line stands in the list of processes, too."""
+    return [
+        f"--{name} has a password, which everybody on this machine can read in the list of processes: say it as ROWQ_{name.upper()} instead"
+        for name in ("url", "redis")
+        if (given := flags.get(name)) and redact(given) != given
+    ]
 
 
 def _converted(name: str, value: Any, where: str, *, strict: bool) -> Any:
     """A file says 8080 or "8080" and means different things; a variable is text in any case."""
     try:
         return msgspec.convert(value, _TYPES[name], strict=strict)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         shown = "" if name in ("url", "redis") else f", and it says {value!r}"
         raise InvalidArgument(f"{where} is not possible: {error}{shown}") from None
 
@@ -152,11 +161,12 @@ def _check_together(config: Config) -> None:
         path = getattr(config, what)
         if path is not None and not Path(path).is_file():
             raise InvalidArgument(f"{what} names {path!r}, and there is no such file")
-    if urlsplit(config.url).scheme in ("http", "https"):
+    scheme = config.url.partition("://")[0].lower()
+    if scheme in ("http", "https"):
         raise InvalidArgument(
             "the URL to serve names a server, perhaps by ROWQ_URL, which is for clients too: name a database, such as --url sqlite:///rowq.db"
         )
-    if config.workers > 1 and urlsplit(config.url).scheme == "sqlite":
+    if config.workers > 1 and scheme == "sqlite":
         raise InvalidArgument(
             f"workers={config.workers} would be slower on SQLite, which lets one process write at a time: leave it at 1, "
             "and requests that come together are written together"

@@ -89,7 +89,12 @@ def _first_steps(document: Json) -> Iterator[str]:
     yield "<p>The answer holds a <code>receipt</code>, the proof that the message is yours. Show it to say that the work is done:</p>\n"
     yield _shell(command("POST", "/v1/ack", body={"receipts": ["RECEIPT"]}, with_key=with_keys))
     yield "<p>If it is never acked, it comes back when the lease is over. To say at once that it failed, "
-    yield '<a href="#nack">nack</a> it.</p>\n</section>\n'
+    yield '<a href="#nack">nack</a> it. After its last attempt it is a dead letter, and at once if you reject it:</p>\n'
+    yield _shell(command("POST", "/v1/reject", body={"receipts": ["RECEIPT"], "reason": "no such address"}, with_key=with_keys))
+    yield "<p>Look at the dead letters of the queue, and send them back to work:</p>\n"
+    yield _shell(command("GET", "/v1/queues/emails/dead", with_key=with_keys))
+    yield _shell(command("POST", "/v1/queues/emails/dead/redrive", body={}, with_key=with_keys))
+    yield "</section>\n"
 
 
 def _operation(method: str, path: str, operation: Json) -> Iterator[str]:

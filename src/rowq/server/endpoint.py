@@ -17,14 +17,14 @@ from rowq.server.errors import HttpError
 from rowq.server.gate import ANYBODY, Identity
 from rowq.server.patience import first_of
 from rowq.server.reading import decode, read_body, read_query
-from rowq.server.route import EVENTS, NoQuery, Route
+from rowq.server.route import EVENTS, Handler, NoQuery, Route
 from rowq.server.service import Service
 
 
 class Endpoint:
     def __init__(self, service: Service, routes: dict[str, Route]) -> None:
         self._service = service
-        self._methods = {method: _Method(service, route) for method, route in routes.items() if route.handler is not None}
+        self._methods = {method: _Method(service, route, route.handler) for method, route in routes.items() if route.handler is not None}
         if "GET" in self._methods and routes["GET"].media != EVENTS:
             self._methods["HEAD"] = self._methods["GET"]
         self._allowed = ", ".join(sorted({*routes, *self._methods})).encode()
@@ -32,15 +32,16 @@ class Endpoint:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         method = self._methods.get(scope["method"])
         if method is None:
-            sentence = f"{scope['method']} is not possible here; {self._allowed.decode()} is"
+            sentence = f"{scope['method']} is not possible here, only {self._allowed.decode()}"
             raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", self._allowed)])
         await method(scope, receive, send)
 
 
 class _Method:
-    def __init__(self, service: Service, route: Route) -> None:
+    def __init__(self, service: Service, route: Route, handler: Handler) -> None:
         self._service = service
         self._route = route
+        self._handler = handler
         self._query = route.query or NoQuery
         self._lists = frozenset(field.name for field in msgspec.structs.fields(self._query) if "list" in str(field.type))
         self._decoder: msgspec.json.Decoder[Any] | None = None if route.body is None else msgspec.json.Decoder(route.body)
@@ -55,11 +56,10 @@ class _Method:
             data = await read_body(receive, service.limits.max_body_bytes, service.stopwatch)
             body = decode(data or b"{}", self._decoder)
         asked: Asked[Any, Any] = Asked(service, identity, path, scope["headers"], query, body)
-        assert route.handler is not None  # noqa: S101  # the hot routes are handled before
         if route.media == EVENTS:
-            await route.handler(asked, receive, send)
+            await self._handler(asked, receive, send)
             return
-        found = await (self._watched(route.handler(asked), receive) if route.lasts else route.handler(asked))
+        found = await (self._watched(self._handler(asked), receive) if route.lasts else self._handler(asked))
         if isinstance(found, Response):
             await found(scope, receive, send)
         elif found is None:

@@ -17,18 +17,19 @@ from rowq.errors import RowqError, Unauthorized
 from rowq.model.draft import to_kv_key
 from rowq.model.message import KvKey
 from rowq.model.queue import DeliveryMode, split_name
+from rowq.model.retry import PositiveMillis
 from rowq.model.value import InFlight as Bound
-from rowq.model.value import KeyPart, Lease, Note, Storable
+from rowq.model.value import KeyPart, Note, Storable
 from rowq.server import answering, asgi
 from rowq.server.asked import Asked
 from rowq.server.errors import to_answer
+from rowq.server.event_streams import InFlight
 from rowq.server.gate import Identity
 from rowq.server.patience import ClientGone, first_of, is_gone
 from rowq.server.service import Service
-from rowq.server.streams import InFlight
 from rowq.store.calls import Receive
 from rowq.store.dialect import Row
-from rowq.wire import of_entry
+from rowq.wire_look import of_entry
 
 PING_EVERY = 15.0
 LOOK_EVERY = 1.0
@@ -44,7 +45,7 @@ _START = {
 
 class DeliveriesQuery(Struct, forbid_unknown_fields=True):
     in_flight: Bound = 10
-    lease_ms: Lease | None = None
+    lease_ms: PositiveMillis | None = None
     consumer: Note | None = None
     delivery: DeliveryMode | None = None
     ping_ms: Annotated[int, Meta(ge=100, le=60_000)] = int(PING_EVERY * 1000)
@@ -85,7 +86,7 @@ class Flow(Struct):
 
     async def pour(self, receive: asgi.Receive, send: asgi.Send) -> None:
         service = self.service
-        stream = service.streams.open(self.in_flight)
+        stream = service.event_streams.open(self.in_flight)
 
         def new_call() -> Receive:
             call = self.new_call(min(stream.room, MOST_AT_ONCE))

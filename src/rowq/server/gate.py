@@ -206,7 +206,9 @@ class Gate:
             if name is None:
                 raise Unauthorized("this token is not known here, or its minute is over: get another one from POST /v1/tokens")
             return self._by_name[name]
-        raise Unauthorized("a key is needed: send it as X-API-Key, or as Authorization: Bearer; `rowq keys create` makes one")
+        raise Unauthorized(
+            "a key is needed: send it as X-API-Key, or as Authorization: Bearer; `rowq keys create NAME --scope admin` makes one"
+        )
 
     def _digest_of(self, name: str) -> bytes | None:
         identity = self._by_name.get(name)

@@ -22,7 +22,6 @@ from rowq.server.patience import ClientGone, is_gone
 from rowq.server.reading import decode, read_body, to_messages
 from rowq.server.service import Service
 from rowq.server.shortcut import shortcut_of
-from rowq.server.taking import take
 from rowq.store.calls import Receive, Send, Settle
 from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody
 
@@ -81,10 +80,10 @@ class Hot:
 
         tracing = service.tracing
         if tracing is None:
-            call = await take(service, new_call, body.wait_ms, receive, identity)
+            call = await service.take(new_call, body.wait_ms, receive, identity)
         else:
             with tracing.receiving(scope["headers"], queue) as received:
-                call = await take(service, new_call, body.wait_ms, receive, identity)
+                call = await service.take(new_call, body.wait_ms, receive, identity)
                 received.hand_out(call.result or ())
         if call.result and (is_gone(receive) if shortcut is None else shortcut.is_gone):
             service.engine.give_back(call)
@@ -92,9 +91,6 @@ class Hot:
         answer = answering.deliveries(call.result) if call.result else answering.NO_DELIVERIES
         if shortcut is None or not shortcut.answer(200, answer):
             await answering.answer(send, 200, answer)
-
-    async def _read(self, receive: asgi.Receive) -> bytes:
-        return await read_body(receive, self._max_body_bytes, self._service.stopwatch)
 
     async def settle(self, settling: Settling, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)
@@ -111,11 +107,14 @@ class Hot:
             with service.tracing.settling(scope["headers"], settling.verb, len(receipts)):
                 outcomes = await self._perform(call)
         until = [call.until.get(seq) for seq, _ in receipts] if call.until else [None] * len(receipts)
-        if service.streams:
-            service.streams.learn(receipts, outcomes, call.until if isinstance(call.verdict, Extend) else None)
+        if service.event_streams:
+            service.event_streams.learn(receipts, outcomes, call.until if isinstance(call.verdict, Extend) else None)
         answer = answering.results(body.receipts, outcomes, until)
         if shortcut is None or not shortcut.answer(200, answer):
             await answering.answer(send, 200, answer)
+
+    async def _read(self, receive: asgi.Receive) -> bytes:
+        return await read_body(receive, self._max_body_bytes, self._service.stopwatch)
 
 
 class Settling(NamedTuple):

@@ -15,7 +15,7 @@ _OTHER_FILES = 100
 _UNUSABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
-def open_sockets(host: str, port: int, backlog: int, option: str = "--port") -> list[socket.socket]:
+def open_sockets(host: str, port: int, backlog: int, option: str = "--port (or ROWQ_PORT)") -> list[socket.socket]:
     """`localhost` is usually two addresses; with port 0 all get the same free one."""
     sockets: list[socket.socket] = []
     try:

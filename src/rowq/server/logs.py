@@ -30,8 +30,8 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"rowq_[A-Za-z0-9_-]{43}", f"rowq_{_HIDDEN}"),
         (r"((?:authorization|x-api-key)['\"]?\s*[:=,]\s*(?:b?['\"])?(?:(?:bearer|basic|digest)\s+)?)[^\s'\",;)}\]]+", rf"\1{_HIDDEN}"),
         (r"(ForqSession=)[A-Za-z0-9_-]+", rf"\1{_HIDDEN}"),
-        (r"([?&](?:token|password|secret)=)[^&\s'\"]+", rf"\1{_HIDDEN}"),
-        (r"(\w+://[^:/?#\s@]*:)[^/\s]+@", rf"\1{_HIDDEN}@"),
+        (r"([?&]\w*(?:token|password|secret)=)[^&\s'\"]+", rf"\1{_HIDDEN}"),
+        (r"(\b\w+://[^:/?#\s@]*:)[^/\s]+@", rf"\1{_HIDDEN}@"),
     )
 )
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -57,13 +57,15 @@ def redact(text: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-01T09:00:00.000Z INFO rowq.server: what happened name=value`; a traceback follows on lines of its own."""
+    """`2026-01-01T09:00:00.000Z INFO rowq.server: what happened name=value`; a traceback follows on lines of its own, set in."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        line = _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{record.getMessage()}{fields}")
-        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{_moment(record)} {record.levelname} {record.name}: {redact(line + trace)}"
+        lines = [f"{record.getMessage()}{fields}"]
+        if record.exc_info:
+            lines += [f"  {line}" for line in self.formatException(record.exc_info).splitlines()]
+        told = "\n".join(_CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", line) for line in lines)
+        return f"{_moment(record)} {record.levelname} {record.name}: {redact(told)}"
 
 
 class JsonFormatter(logging.Formatter):

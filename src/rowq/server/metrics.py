@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 import rowq
 from rowq.engine import Engine
-from rowq.meter import OTHER, Histogram, Meter, QueueMeter, StoreMeter
+from rowq.meter import OTHER, Histogram, Meter, QueueMeter, RequestMeter, StoreMeter
 from rowq.model.lifecycle import REASONS
 from rowq.model.message import State, Stats
 from rowq.server.depths import Depths
@@ -76,12 +76,13 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """For prometheus_client, which asks the collectors of a registry one after another."""
-        (queues, store), depths = self._meter.read(), self._depths_of_now()
+        (queues, store, requests), depths = self._meter.read(), self._depths_of_now()
         yield from _counters(queues)
         yield _spans("rowq_wait_seconds", "From when a message could be received to its delivery.", queues, lambda queue: queue.waits)
         yield _spans("rowq_processing_seconds", "From the delivery of a message to its ack.", queues, lambda queue: queue.processing)
         yield from _depth_gauges({label: depth for label, depth in (depths or {}).items() if label in queues})
         yield from _transactions(store)
+        yield from _requests(requests)
         yield _gauge("rowq_store_readable", "Whether the depths of the queues could be read in time.", float(depths is not None))
         for name, value in self.gauges.items():
             yield _gauge(name, f"{name.removeprefix('rowq_').replace('_', ' ').capitalize()}.", value())
@@ -132,6 +133,16 @@ def _transactions(store: StoreMeter) -> Iterator[Metric]:
     ):
         yield HistogramMetricFamily(name, help, _buckets(histogram), histogram.total)
     yield CounterMetricFamily("rowq_transaction_failures", "Transactions that were rolled back.", store.failures)
+
+
+def _requests(requests: RequestMeter) -> Iterator[Metric]:
+    answers = CounterMetricFamily("rowq_http_requests", "Requests that were answered, by how.", labels=["request", "status"])
+    for (request, hundreds), count in requests.answers.items():
+        answers.add_metric([request, f"{hundreds}xx"], count)
+    seconds = HistogramMetricFamily("rowq_http_seconds", "From the headers of a request to its answer.", labels=["request"])
+    for request, histogram in requests.latency.items():
+        seconds.add_metric([request], _buckets(histogram), histogram.total)
+    yield from (answers, seconds)
 
 
 def _spans(name: str, help: str, queues: Mapping[str, QueueMeter], of: Callable[[QueueMeter], Histogram]) -> Metric:

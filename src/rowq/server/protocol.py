@@ -108,12 +108,15 @@ class LimitedProtocol(BoundedProtocol):
         self._unset_keepalive_if_required()
         self._read = len(data)
         before = self.scope
+        upgraded_at = 0
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._serve_as_it_stands(data[upgrade.args[0] :])
+            upgraded_at = upgrade.args[0]
         except httptools.HttpParserError as error:
-            if isinstance(error.__context__, _TooLarge):
+            if isinstance(error.__context__, _PiledUp):
+                self._refuse(429, "too_many_requests", "Too many requests wait on this connection: read their answers first.")
+            elif isinstance(error.__context__, _TooLarge):
                 self._refuse_headers()
             else:
                 reason = "request line or headers" if isinstance(error, httptools.HttpParserCallbackError) else error
@@ -136,6 +139,9 @@ class LimitedProtocol(BoundedProtocol):
                     self._barren = 0
                 else:
                     self._count_barren(self._read)
+        if upgraded_at:
+            # Not while the upgrade is handled as an exception: it would hide why the parser was stopped later on.
+            self._serve_as_it_stands(data[upgraded_at:])
 
     def shutdown(self) -> None:
         if self._hung_up:
@@ -156,8 +162,8 @@ class LimitedProtocol(BoundedProtocol):
             if len(self.pipeline) == 1:
                 self._ahead.clear()
             self._ahead.append(previous)
-            if self.is_piled_up and not self._parting:
-                self._refuse(429, "too_many_requests", "Too many requests wait on this connection: read their answers first.")
+            if self.is_piled_up:
+                raise _PiledUp
         # uvicorn would add the trailers of a chunked body to headers that the application may have judged already.
         self.headers = []
 
@@ -285,3 +291,7 @@ class EitherProtocol(LimitedProtocol):
 
 class _TooLarge(Exception):
     """Stops the parser."""
+
+
+class _PiledUp(Exception):
+    """Stops the parser before it takes what else came in the same read: that would be served with nobody left to answer."""

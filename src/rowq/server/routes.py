@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,16 +19,9 @@ from rowq.wire import (
     Count,
     Deliveries,
     DeliveryBody,
-    Entries,
-    EntryBody,
-    Events,
     ExtendBody,
-    MessageLook,
-    Messages,
     NackBody,
     Problem,
-    QueueLook,
-    Queues,
     ReceiveBody,
     RedriveBody,
     RejectBody,
@@ -36,8 +30,8 @@ from rowq.wire import (
     SendBody,
     SentMany,
     SentOne,
-    SettingsBody,
 )
+from rowq.wire_look import Entries, EntryBody, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody
 
 __all__ = ["ROUTES", "Route"]
 
@@ -59,9 +53,12 @@ def _get(path: str, handler: Handler, summary: str, answer: Any, right: Any = "l
     return Route(method="GET", path=path, handler=handler, summary=summary, answer=answer, right=right, **more)
 
 
-def _change(method: str, path: str, handler: Handler, summary: str, answer: Any = None, **more: Any) -> Route:
+def _change(method: str, path: str, handler: Handler, summary: str, answer: Any = None, right: Any = "admin", **more: Any) -> Route:
     status = more.pop("status", 204 if answer is None else 200)
-    return Route(method=method, path=path, handler=handler, summary=summary, answer=answer, right="admin", status=status, **more)
+    return Route(method=method, path=path, handler=handler, summary=summary, answer=answer, right=right, status=status, **more)
+
+
+_consume = partial(_change, right="receive")
 
 
 _HOT = (
@@ -97,35 +94,26 @@ _HOT = (
 _CONSUMERS = (
     _get(f"{_QUEUE}/consumers", consumers.list_consumers, "Who is alive", consumers.Consumers, query=consumers.ConsumersQuery),
     _get("/v1/consumers", consumers.list_all_consumers, "Who takes messages", consumers.AllConsumers, query=consumers.ConsumersQuery),
-    Route(
-        method="POST",
-        path=f"{_QUEUE}/consumers",
-        handler=consumers.register_consumer,
-        summary="A new consumer of a queue",
-        note="It is alive for as long as it beats. Its place among those that are, in the order of their birth, is its share.",
-        right="receive",
+    _consume(
+        "POST",
+        f"{_QUEUE}/consumers",
+        consumers.register_consumer,
+        "A new consumer of a queue",
+        Membership,
         body=consumers.RegisterBody,
-        answer=Membership,
         status=201,
+        note="It is alive for as long as it beats. Its place among those that are, in the order of their birth, is its share.",
     ),
-    Route(
-        method="POST",
-        path=f"{_QUEUE}/consumers/{{consumer_id}}/beat",
-        handler=consumers.beat,
-        summary="A consumer is alive, and learns its share of now",
-        right="receive",
+    _consume(
+        "POST",
+        f"{_QUEUE}/consumers/{{consumer_id}}/beat",
+        consumers.beat,
+        "A consumer is alive, and learns its share of now",
+        Membership,
         body=consumers.BeatBody,
-        answer=Membership,
         refusals=(410,),
     ),
-    Route(
-        method="DELETE",
-        path=f"{_QUEUE}/consumers/{{consumer_id}}",
-        handler=consumers.unregister_consumer,
-        summary="A consumer takes its leave",
-        right="receive",
-        status=204,
-    ),
+    _consume("DELETE", f"{_QUEUE}/consumers/{{consumer_id}}", consumers.unregister_consumer, "A consumer takes its leave"),
 )
 
 _QUEUES = (
@@ -172,7 +160,7 @@ _DEAD = (
     _change("POST", f"{_QUEUE}/dead/removal", dead.remove, "Remove some dead letters", Count, body=RedriveBody, lasts=True),
 )
 
-_LEDGER = (
+_STREAMS = (
     _get("/v1/streams", streams.list_streams, "Who takes messages in numbered batches", streams.Streams, right="admin", of_the_whole=True),
     _change(
         "POST",
@@ -195,7 +183,7 @@ _LEDGER = (
     ),
 )
 
-_STREAMS = (
+_EVENTS = (
     _get(
         f"{_QUEUE}/deliveries",
         events.stream_deliveries,
@@ -239,15 +227,7 @@ _ACCESS = (
         of_the_whole=True,
     ),
     _change("DELETE", "/v1/api-keys/{name}", api_keys.revoke_api_key, "Revoke a key", of_the_whole=True),
-    Route(
-        method="POST",
-        path="/v1/tokens",
-        handler=operations.issue_token,
-        summary="A short-lived token for EventSource",
-        right="any",
-        answer=operations.Token,
-        status=201,
-    ),
+    _change("POST", "/v1/tokens", operations.issue_token, "A short-lived token for EventSource", operations.Token, right="any", status=201),
 )
 
 _OPERATIONS = (
@@ -281,13 +261,13 @@ def _tagged(tag: str, routes: tuple[Route, ...]) -> tuple[Route, ...]:
 
 
 ROUTES: tuple[Route, ...] = (
-    *_tagged("Work", (*_HOT, _STREAMS[0])),
+    *_tagged("Work", (*_HOT, _EVENTS[0])),
     *_tagged("Consumers", _CONSUMERS),
     *_tagged("Queues", _QUEUES),
     *_tagged("Messages", _MESSAGES),
     *_tagged("Dead letters", _DEAD),
-    *_tagged("Streams", _LEDGER),
-    *_tagged("Undelivered keys", (*_KEYS, _STREAMS[1])),
+    *_tagged("Streams", _STREAMS),
+    *_tagged("Undelivered keys", (*_KEYS, _EVENTS[1])),
     *_tagged("Access", _ACCESS),
     *_tagged("Operations", _OPERATIONS),
     *_tagged("Documents", _DOCUMENTS),

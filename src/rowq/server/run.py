@@ -92,7 +92,9 @@ class _Entrance:
         stack.callback(self.close)
         self.sockets = open_sockets(config.host, config.port, config.backlog)
         if config.admin:
-            self.admin_sockets = open_sockets(config.admin_host, config.page_port, config.backlog, option="--admin-port, or --no-admin")
+            self.admin_sockets = open_sockets(
+                config.admin_host, config.page_port, config.backlog, option="--admin-port (or ROWQ_ADMIN_PORT), or --no-admin"
+            )
         for host, sockets in ((config.host, self.sockets), (config.admin_host, self.admin_sockets)):
             if is_exposed(sockets):
                 check_exposed(host, has_keys=not self.gate.is_open)
@@ -228,6 +230,6 @@ def _connections(wanted: int) -> int:
 def _url(config: Config, asked: str, sockets: list[socket.socket]) -> str:
     """The way in from this machine: nobody can ask for 0.0.0.0 itself."""
     port = sockets[0].getsockname()[1]
-    host = {"0.0.0.0": "localhost", "::": "localhost"}.get(asked, asked)  # noqa: S104  # asked for, not listened on
+    host = {"0.0.0.0": "localhost", "::": "localhost"}.get(asked, asked)  # noqa: S104  # asked for, not listened on  # nosec
     scheme = "http" if config.tls_cert is None else "https"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

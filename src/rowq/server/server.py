@@ -18,7 +18,7 @@ import uvicorn
 
 from rowq.server.board import Board
 from rowq.server.service import Service
-from rowq.server.shared_streams import SharedStreams
+from rowq.server.shared_event_streams import SharedEventStreams
 from rowq.server.workers import Worker
 
 _log = logging.getLogger("rowq.server")
@@ -103,7 +103,7 @@ class WorkerServer(Server):
         super().__init__(config, service, worker.tell_ready, annex)
         self._worker = worker
         self._board = board
-        self._streams = service.streams = SharedStreams(board, worker.number)
+        self._streams = service.event_streams = SharedEventStreams(board, worker.number)
         if service.metrics is not None:
             service.metrics.gauges["rowq_waiting_consumers"] = self._waiting
 

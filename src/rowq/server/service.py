@@ -10,12 +10,15 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from rowq.engine import Engine
-from rowq.server.gate import Gate
+from rowq.errors import Unauthorized
+from rowq.server import asgi
+from rowq.server.event_streams import EventStreams
+from rowq.server.gate import Gate, Identity
 from rowq.server.metrics import Metrics
-from rowq.server.patience import Stopwatch
-from rowq.server.streams import Streams
+from rowq.server.patience import Stopwatch, first_of
 from rowq.server.tracing import Tracing
 from rowq.steps import Ask, Steps
+from rowq.store.calls import Receive
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,7 +51,7 @@ class Service:
         self.tracing = tracing
         self.doors = doors
         self.closed = closed
-        self.streams = Streams()
+        self.event_streams = EventStreams()
         self.stopwatch = Stopwatch(self.limits.body_timeout)
         self.is_stopping = False
         self._patient: set[asyncio.Event] = set()
@@ -58,6 +61,20 @@ class Service:
 
     async def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         return await self.ask(self.engine.verbs.look(function, *arguments, **options))
+
+    async def take(self, new_call: Callable[[], Receive], wait_ms: int, receive: asgi.Receive, identity: Identity) -> Receive:
+        """Receives once at once, then for as long as the client waits. Whoever answers with it asks first whether that is still there."""
+        call = new_call()
+        await self.engine.driver.perform(call)
+        if call.result or not wait_ms:
+            return call
+        with self.patience() as stop:
+            wait = self.ask(self.engine.verbs.wait_for(new_call, wait_ms / 1000), call.actor)
+            call = await first_of(wait, receive, stop) or call
+        if not self.gate.holds(identity):
+            self.engine.give_back(call)
+            raise Unauthorized("the key was revoked while you waited")
+        return call
 
     @contextlib.contextmanager
     def patience(self) -> Iterator[asyncio.Event]:

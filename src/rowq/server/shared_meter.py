@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rowq.clock import running
-from rowq.meter import OTHER, Histogram, Meter, QueueMeter, StoreMeter
+from rowq.meter import OTHER, Counted, Histogram, Meter, QueueMeter, RequestMeter, StoreMeter
 from rowq.server.board import Board
 
 EVERY = 1.0
@@ -23,9 +23,10 @@ MOST_GONE = 10_000
 _Spread = tuple[list[int], float]
 _Queue = tuple[float, dict[str, int], _Spread, _Spread]
 _Store = tuple[_Spread, _Spread, _Spread, _Spread, int]
+_Requests = tuple[list[int], list[_Spread]]
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_counted = msgspec.msgpack.Decoder(tuple[dict[str, _Queue], _Store]).decode
+_decode_counted = msgspec.msgpack.Decoder(tuple[dict[str, _Queue], _Store, _Requests]).decode
 _decode_gone = msgspec.msgpack.Decoder(dict[str, float]).decode
 
 
@@ -39,7 +40,7 @@ class SharedMeter(Meter):
         self._thread = threading.Thread(target=self._publish_on, name="rowq-meter", daemon=True)
         predecessor = self._read_counted(worker)
         if predecessor is not None:
-            self._queues, self._store = predecessor
+            self._queues, self._store, self.requests = predecessor
             self._other = self._queues.pop(OTHER, None)
 
     def start(self) -> None:
@@ -51,24 +52,25 @@ class SharedMeter(Meter):
             self._thread.join()
         self.publish()
 
-    def read(self) -> tuple[dict[str, QueueMeter], StoreMeter]:
+    def read(self) -> Counted:
         """Of all workers, those that were replaced included."""
         counted = [self.publish(), *(self._read_counted(worker) for worker in range(self._board.workers) if worker != self._worker)]
         # After the counts: whoever has taken a queue out of its counts has said before that it is gone.
         gone = self._read_gone()
         queues: dict[str, QueueMeter] = {}
-        store = StoreMeter()
+        store, requests = StoreMeter(), RequestMeter()
         for theirs in counted:
             if theirs is None:
                 continue
-            for label, queue in theirs[0].items():
+            for label, queue in theirs.queues.items():
                 if queue.since >= gone.get(label, 0.0):
                     queues.setdefault(label, QueueMeter(queue.since)).add(queue)
-            store.add(theirs[1])
-        return queues, store
+            store.add(theirs.store)
+            requests.add(theirs.requests)
+        return Counted(queues, store, requests)
 
     def labels(self) -> set[str]:
-        return set(self.read()[0]) - {OTHER}
+        return set(self.read().queues) - {OTHER}
 
     def forget(self, queues: Iterable[str]) -> None:
         """All workers do, at the same moment: what each counted until now is told no more, and is put away when it next publishes."""
@@ -77,14 +79,14 @@ class SharedMeter(Meter):
             self._board.gone[self._worker].write(_encode(dict.fromkeys(sorted(queues)[:MOST_GONE], now)))
         self.publish()
 
-    def publish(self) -> tuple[dict[str, QueueMeter], StoreMeter]:
+    def publish(self) -> Counted:
         """Returns what was written."""
         with self._publishing:
             self._put_away()
-            queues, store = self.read_queues(), self.read_store()
-            content = _encode(({label: _queue(queue) for label, queue in queues.items()}, _store(store)))
-            self._board.counted[self._worker].write(content)
-            return queues, store
+            counted = super().read()
+            queues = {label: _queue(queue) for label, queue in counted.queues.items()}
+            self._board.counted[self._worker].write(_encode((queues, _store(counted.store), _requests(counted.requests))))
+            return counted
 
     def _publish_on(self) -> None:
         while not self._stop.wait(EVERY):
@@ -100,12 +102,12 @@ class SharedMeter(Meter):
     def _delete(self, queue: str) -> None:
         """Not yet: the others still count it. All forget it together, once one of them has looked which queues there are."""
 
-    def _read_counted(self, worker: int) -> tuple[dict[str, QueueMeter], StoreMeter] | None:
+    def _read_counted(self, worker: int) -> Counted | None:
         content = self._board.counted[worker].read()
         if not content:
             return None
-        queues, store = _decode_counted(content)
-        return {label: _to_queue(queue) for label, queue in queues.items()}, _to_store(store)
+        queues, store, requests = _decode_counted(content)
+        return Counted({label: _to_queue(queue) for label, queue in queues.items()}, _to_store(store), _to_requests(requests))
 
     def _read_gone(self) -> dict[str, float]:
         gone: defaultdict[str, float] = defaultdict(float)
@@ -138,6 +140,18 @@ def _to_store(values: _Store) -> StoreMeter:
         _fill(histogram, value)
     store.failures = values[4]
     return store
+
+
+def _requests(requests: RequestMeter) -> _Requests:
+    return list(requests.answers.values()), [_spread(histogram) for histogram in requests.latency.values()]
+
+
+def _to_requests(values: _Requests) -> RequestMeter:
+    requests = RequestMeter()
+    requests.answers = dict(zip(requests.answers, values[0], strict=True))
+    for histogram, value in zip(requests.latency.values(), values[1], strict=True):
+        _fill(histogram, value)
+    return requests
 
 
 def _spread(histogram: Histogram) -> _Spread:

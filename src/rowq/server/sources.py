@@ -37,7 +37,7 @@ def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...], d
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # TOML's own, those of UTF-8, and of numbers that are too long
         raise InvalidArgument(f"{path} is no TOML: {error}") from None
     _check_names(str(path), document, ("server", "doors"))
     server = _table(document.get("server", {}), f"{path}: server")
@@ -108,7 +108,7 @@ def _json(variable: str, text: str, kind: type) -> Any:
     """What is wrong with it is told without showing it: it may hold secrets."""
     try:
         value = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidArgument(f"{variable} is no JSON: {error}") from None
     if not isinstance(value, kind):
         raise InvalidArgument(f"{variable} must be a JSON {'list' if kind is list else 'object'}")

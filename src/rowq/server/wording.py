@@ -122,7 +122,7 @@ FIELDS = {
     "rate": "How many a second.",
     "limit": "How many at most.",
     "NackBody.delay_ms": "When it comes back, instead of what the backoff says.",
-    "NackBody.limit": "What ends its tries: `attempts`, or the `deadline` alone, without attempts and backoff of the queue.",
+    "NackBody.limit": "What ends its tries: `attempts`, or the `deadline` too; without `max_attempts` it then comes back at once.",
     "counts": "Whether it costs the message an attempt.",
     "outcome": "What it came to.",
     "results": "A result for each receipt.",

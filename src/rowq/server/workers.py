@@ -46,11 +46,9 @@ class Worker:
     def __init__(self, number: int, lifeline: int, reports: int) -> None:
         self.number = number
         self.lifeline = lifeline
-        self.is_ready = False
         self._reports = reports
 
     def tell_ready(self) -> None:
-        self.is_ready = True
         self._tell(None)
 
     def tell_failure(self, reason: str) -> None:

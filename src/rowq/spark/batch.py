@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Range(InputPartition):
+class Rows(InputPartition):
     """Rows of a table for one task."""
 
     def __init__(self, piece: Piece, queues: tuple[str, ...] | None) -> None:
@@ -40,11 +40,11 @@ class TableReader(DataSourceReader):
             if first > last:
                 return []
             return [
-                Range(piece, queues) for piece in tabular.pieces(asked.table, (first, last), asked.parts.least, asked.parts.most_records)
+                Rows(piece, queues) for piece in tabular.pieces(asked.table, (first, last), asked.parts.least, asked.parts.most_records)
             ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Range):  # Spark makes up one for a table without rows
+        if not isinstance(partition, Rows):  # Spark makes up one for a table without rows
             return
         with open_tabular(self._asked.at.url()) as tabular:
             yield from tabular.read(

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from rowq.model.duration import LONGEST_MS, read_seconds
-
-Value = TypeVar("Value")
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -100,7 +97,7 @@ def names(given: str) -> tuple[str, ...]:
 def pattern(given: str) -> str:
     try:
         re.compile(given)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"a regular expression ({error})") from None
     return given
 

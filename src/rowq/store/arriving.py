@@ -17,7 +17,7 @@ from rowq.model.message import State
 from rowq.store import groups
 from rowq.store.dialect import Row, Session
 from rowq.store.held import Held, hold_waiting
-from rowq.store.leaving import Finished, Leaving
+from rowq.store.leaving import FinishedLine, Leaving
 from rowq.store.locking import lock_groups, lock_keys
 from rowq.store.moving import move, policy_of_lease, put_waiting, return_position
 from rowq.store.places import put_back, take_out
@@ -41,16 +41,14 @@ def arrive(work: Work, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> 
         _write_bodies(work, [(one.body, one.held.id) for one in coming], bases)
         held = [_settled(work, _moved_in(one.held, bases)) for one in coming]
         _put(work, [one for one in held if one is not None])
-        work.flush()
         groups.call_up(work)
-        work.flush()
     arrived = [one.held.queue for one in coming]
     for queue in set(arrived):
         work.policies.known(work.session, queue).depth_bound = None  # more messages are in it than were sent
     return arrived
 
 
-def arrive_finished(work: Work, finished: Sequence[Finished], bases: Mapping[str, int]) -> list[str]:
+def arrive_finished(work: Work, finished: Sequence[FinishedLine], bases: Mapping[str, int]) -> list[str]:
     """The same for the history. One that arrived before it was finished is passed over too."""
     known = find_known(work.session, {one.id: one.seq + bases[one.queue] for one in finished})
     coming = [one for one in finished if one.id not in known]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from rowq.errors import OutcomeUnknown
 from rowq.ids import Receipt
 from rowq.model.draft import Prepared, is_plain
 from rowq.model.lifecycle import Extend, Reject, Reschedule, Verdict
@@ -45,6 +46,10 @@ class Call(Generic[T]):
         """As if it had not been tried."""
         self.result = self.error = None
         return self
+
+    def fail(self, error: BaseException) -> None:
+        """It was tried for the last time, here at least."""
+        self.error = error
 
     def withdrawn(self) -> Call[T]:
         raise AssertionError(f"the result of {type(self).__name__} does not grow old")
@@ -118,7 +123,7 @@ class Settle(Call[list[Outcome]]):
     `reaches` says which queues the caller may touch: to it, a delivery from another one is not found.
     """
 
-    __slots__ = ("done", "is_in_doubt", "reaches", "receipts", "rows", "until", "verdict")
+    __slots__ = ("done", "doubts", "reaches", "receipts", "rows", "until", "verdict")
 
     def __init__(self, receipts: Sequence[Receipt], verdict: Verdict | Extend) -> None:
         super().__init__()
@@ -128,14 +133,31 @@ class Settle(Call[list[Outcome]]):
         self.until: dict[int, int] = {}
         self.done: set[Receipt] = set()
         """Those that are acked for good, whatever becomes of the others."""
-        self.is_in_doubt = False
-        """It may have been done already, by a transaction whose answer was lost: then what is gone was acked by it."""
+        self.doubts: tuple[int, ...] = ()
+        """The moments of tries whose answer was lost: each may have acked what is gone by now."""
         self.reaches: Callable[[str], bool] | None = None
 
     @property
     def is_worth_a_sync(self) -> bool:
         """A lost ack or nack only means a redelivery; a lost reject or reschedule would undo somebody's decision."""
         return isinstance(self.verdict, Reject | Reschedule)
+
+    def fail(self, error: BaseException) -> None:
+        """What is acked for good stays so: who is told that nothing was written must be able to believe it."""
+        if len(self.done) == len(self.receipts):
+            self.result = [Outcome.DONE] * len(self.receipts)
+        elif (self.done or self.doubts) and not isinstance(error, WouldWait):
+            became = "some of these deliveries were acked, and the others failed" if self.done else "it may have been acked, or not"
+            self.error = OutcomeUnknown(f"{became}; once the database is well, ack again: {error}")
+        else:
+            self.error = error
+
+    def cannot_tell(self) -> None:
+        """What is gone may have been acked by the try whose answer was lost, or by somebody else who held it since."""
+        self.result = None
+        self.error = OutcomeUnknown(
+            "the connection broke while acking, and a delivery is gone by now: this ack, or another, has settled it"
+        )
 
 
 class Act(Call[T]):

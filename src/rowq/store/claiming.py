@@ -165,4 +165,3 @@ def route_out(work: Work, ended: list[int], policy: Policy, mode: DeliveryMode) 
     for held in hold(work.session, ended, State.READY):
         expire(work, held, effective)
     groups.call_up(work)
-    work.flush()

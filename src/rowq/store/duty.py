@@ -14,4 +14,4 @@ def take(work: Work, name: str, holder: str, held_until: int) -> bool:
 
 
 def leave(work: Work, name: str, holder: str) -> None:
-    work.session.run("leave_duty", name=name, holder=holder)
+    work.session.write("leave_duty", name=name, holder=holder)

@@ -41,10 +41,10 @@ def _steps_back(work: Work, head: int) -> bool:
 
 
 def call_up(work: Work) -> None:
-    """Where a head has left for good, the next of its group takes its place; an empty group ends."""
+    """Writes what was gathered. Then, where a head has left for good, the next of its group takes its place; an empty group ends."""
+    work.flush()
     if not work.leaving:
         return
-    work.flush()
     by_queue: defaultdict[str, list[str]] = defaultdict(list)
     for queue, group in sorted(work.leaving):
         by_queue[queue].append(group)
@@ -55,6 +55,7 @@ def call_up(work: Work) -> None:
             while left:
                 left -= _follow(work, queue, left)
     work.leaving.clear()
+    work.flush()
 
 
 def _follow(work: Work, queue: str, left: set[str]) -> set[str]:

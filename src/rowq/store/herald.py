@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Annotated
 
 import msgspec
 
-Place = tuple[int, int]
-"""Where in a queue something became ready: (ranking, position)."""
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+Place = tuple[_Number, _Number]
+"""Where in a queue something became ready: (ranking, position). Bounded, since a stranger's hint must not become a query that fails."""
 
 
 class Tidings(msgspec.Struct, array_like=True):

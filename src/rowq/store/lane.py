@@ -67,7 +67,7 @@ class Lane:
             is_for_another_lane = isinstance(error, WouldWait) and not self._patient
             told = given_up(error) if isinstance(error, TryAgain) and not is_for_another_lane else error
             for call in calls:
-                call.error = told
+                call.fail(told)
 
     def _forget(self) -> None:
         """What was remembered may have been rolled back."""
@@ -107,13 +107,15 @@ class Lane:
         if strike is None:
             return False
         began = running()
+        asked_at: tuple[int, ...] = ()
         try:
             with strike as session:
                 work = self._work(session)
+                asked_at = (work.now,)
                 done = settling.ack_at_once(work, calls)
         except ConnectionLost:
             for call in calls:
-                call.is_in_doubt = True
+                call.doubts += asked_at
             raise
         are_done = stroke.share_out(calls, done)
         self._finish(work, batch, began, durable=True)

@@ -74,7 +74,6 @@ def _lease_in_steps(work: Work, queue: str, calls: list[Receive], policy: Policy
         work.session.write("audit_delivered", seqs=seqs, actor=actor)
     work.delivered.clear()
     groups.call_up(work)
-    work.flush()
 
 
 def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, wanted: int, share: Share | None) -> Iterator[Row]:

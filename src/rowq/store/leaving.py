@@ -32,7 +32,7 @@ class Leaving(msgspec.Struct, frozen=True):
     held: Held
 
 
-class Finished(msgspec.Struct, frozen=True):
+class FinishedLine(msgspec.Struct, frozen=True):
     """A finished one: its line in the history, and its body if that was kept."""
 
     line: Row
@@ -77,9 +77,9 @@ def read_messages(session: Session, seqs: list[int]) -> list[Leaving]:
     return [Leaving(body, _held(body, *places[seq])) for seq, body in bodies.items() if seq in places]
 
 
-def read_finished(session: Session, lines: list[int]) -> list[Finished]:
+def read_finished(session: Session, lines: list[int]) -> list[FinishedLine]:
     """By the ids of their lines in the history."""
-    return [Finished(row[:13], None if row[13] is None else row[13:]) for row in session.rows("read_history", lines=lines)]
+    return [FinishedLine(row[:13], None if row[13] is None else row[13:]) for row in session.rows("read_history", lines=lines)]
 
 
 def _held(body: Row, state: State, place: Row) -> Held:

@@ -170,7 +170,6 @@ def _ack(work: Work, stream: Stream, upto: int) -> None:
     for piece in pieces(unsettled(work, stream, upto)):
         settle(work, [Settle(piece, Ack())], calls_up=False)
     groups.call_up(work)
-    work.flush()
     settled = {"stream": stream.name, "after": stream.acked_batch, "upto": upto}
     work.session.write("delete_streamed", **settled)
     work.session.write("settle_batches", **settled, acked_at=work.now)

@@ -73,7 +73,8 @@ class Statement:
         self, common: Mapping[str, Any], columns: tuple[str, ...], rows: Iterable[Row], quote: Quote, most_bytes: int
     ) -> Iterator[bytes]:
         """The same for rows that differ in few columns: the others are written out once."""
-        assert self._rows is not None  # noqa: S101  # it is for inserts
+        if self._rows is None:
+            raise ValueError("only a statement that takes rows can be given rows that are alike")
         return self._rows.filled(common, quote).statements(columns, rows, quote, most_bytes)
 
 

@@ -33,7 +33,8 @@ def move(work: Work, held: Held, change: Change, *, is_behind: bool = False) -> 
 def put_waiting(work: Work, held: Held, waiting: Waiting, *, is_behind: bool = False) -> None:
     """Back into the queue: ready or scheduled, or blocked when a dead letter returns to a group that has a head."""
     if held.marks & KEYED and not _regains_key(work, held):
-        finish(work, held, Finished("superseded", work.policy(held.queue).keep))
+        gone = msgspec.structs.replace(held, attempts=waiting.attempts)  # as it would have waited: a release counts as no attempt
+        finish(work, gone, Finished("superseded", work.policy(held.queue).keep))
         return
     ends_at = lifecycle.ends_at(waiting.expires_at, held.deadline)
     if ends_at is not None:

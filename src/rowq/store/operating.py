@@ -1,32 +1,23 @@
-"""What operators do: settings, purge, delete, redrive. Large ones come in pieces, a transaction each."""
+"""What operators do: settings, purge, delete. Large ones come in pieces, a transaction each. Of dead letters see dead.py."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import ClassVar
 
 import msgspec
 
-from rowq.errors import HeldByStream, MessageNotFound, QueueNotFound
-from rowq.ids import message_id
-from rowq.model import lifecycle
-from rowq.model.failure import matches
-from rowq.model.fingerprint import LOOKED_AT, fingerprint
+from rowq.errors import HeldByStream, QueueNotFound
 from rowq.model.lifecycle import Finished
-from rowq.model.message import State, Where
+from rowq.model.message import State
 from rowq.model.queue import Settings, change, dead_topic
 from rowq.store import groups
 from rowq.store.finding import is_named, not_found, seq_of
 from rowq.store.held import Held, hold, hold_anywhere
-from rowq.store.moving import finish, move
+from rowq.store.moving import finish
 from rowq.store.places import take_out
 from rowq.store.revoking import refuse_streamed, streamed
 from rowq.store.sweeping import forget_finished
 from rowq.store.work import Work
-
-_CANDIDATES = 500
-"""Dead letters of which one piece of a redrive makes fingerprints: no longer than moving as many takes."""
 
 
 def configure(work: Work, queue: str, changes: dict[str, object]) -> Settings:
@@ -60,10 +51,10 @@ def delete_queue(work: Work, queue: str) -> bool:
         return False
     if not work.session.run("delete_queue", name=queue):
         raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
-    work.session.run("delete_bucket", queue=queue)
-    work.session.run("delete_consumers_of_queue", queue=queue)
-    work.session.run("delete_own_ids_of_queue", queue=queue)
-    work.session.run("delete_requests_of_queue", first=f"{queue}/", last=f"{queue}0")
+    work.session.write("delete_bucket", queue=queue)
+    work.session.write("delete_consumers_of_queue", queue=queue)
+    work.session.write("delete_own_ids_of_queue", queue=queue)
+    work.session.write("delete_requests_of_queue", first=f"{queue}/", last=f"{queue}0")
     work.change_settings()
     work.forget_policy(queue)
     work.audit(queue, None, "queue_deleted")
@@ -87,23 +78,14 @@ def purge(work: Work, queue: str, state: State, seqs: list[int]) -> int:
         kept = streamed(work.session, seqs)
         held = [one for one in held if one.seq not in kept]
     for one in held:
-        _remove(work, one, "purged")
-    work.flush()
+        remove(work, one, "purged")
     groups.call_up(work)
-    work.flush()
     return len(held)
 
 
 def note_purge(work: Work, count: int, *, queue: str, states: Sequence[State]) -> None:
     work.audit(queue, None, "purged", detail=f"{count} messages: {', '.join(states)}")
     work.flush()
-
-
-def note_dead(work: Work, count: int, *, queue: str, event: str) -> None:
-    """What somebody did to dead letters, beside the line that each of them has."""
-    if count:
-        work.audit(queue, None, event, detail=f"{count} dead letters")
-        work.flush()
 
 
 def delete(work: Work, id: str) -> None:
@@ -115,7 +97,7 @@ def delete(work: Work, id: str) -> None:
             raise HeldByStream(
                 f"the message {id!r} is in batch {holder[1]} of the stream {holder[0]!r}: quarantine it, or revoke the stream first"
             )
-        _remove(work, held[0], "deleted")
+        remove(work, held[0], "deleted")
         queue = held[0].queue
     else:
         row = work.session.row("find_finished_message", seq=seq)
@@ -125,105 +107,7 @@ def delete(work: Work, id: str) -> None:
         work.audit(row[0], seq, "deleted")
         queue = row[0]
     work.audit(queue, None, "message_deleted", detail=id)
-    work.flush()
     groups.call_up(work)
-    work.flush()
-
-
-def delete_dead(work: Work, queue: str, id: str) -> bool:
-    """One dead letter; False when that id is no dead letter of the queue, or no longer."""
-    try:
-        seq = seq_of(work.session, id)
-    except MessageNotFound:
-        return False
-    held = [one for one in hold(work.session, [seq], State.DEAD) if one.queue == queue and is_named(id, one.own_id, one.seq, one.sent_at)]
-    for one in held:
-        _remove(work, one, "deleted")
-        work.audit(queue, None, "message_deleted", detail=id)
-    work.flush()
-    return bool(held)
-
-
-class Redrive(msgspec.Struct, frozen=True):
-    """A piece of a redrive: dead letters back into their queue, same id and place, as if new. Leased ones are left alone.
-
-    Ids and filters narrow each other."""
-
-    event: ClassVar[str] = "dead_redriven"
-    """The line among the actions."""
-
-    queue: str
-    ids: list[str] | None
-    where: Where
-    after: int
-    limit: int
-
-    def __call__(self, work: Work) -> tuple[int, int | None]:
-        """How many went, and where to go on: a position among the ids, or a seq; None at the end."""
-        seqs, after = self._seqs_of_ids(work) if self.ids is not None else self._seqs_of_filter(work)
-        named = None if self.ids is None else set(self._piece)
-        held = [one for one in hold(work.session, seqs, State.DEAD) if self._is_meant(one, named)] if seqs else []
-        self._treat(work, held)
-        work.flush()
-        groups.call_up(work)
-        work.flush()
-        return len(held), after
-
-    def _treat(self, work: Work, held: list[Held]) -> None:
-        for one in held:
-            work.audit(self.queue, one.seq, "redriven", detail=one.reason)
-            move(work, one, lifecycle.after_redrive(one.standing, work.policy(self.queue), work.now))
-        work.policies.known(work.session, self.queue).depth_bound = None  # more messages are in it than were sent
-        work.has_redriven = True
-
-    def _is_meant(self, one: Held, named: set[str] | None) -> bool:
-        """An id of another database may carry the seq of one of ours; and since it was chosen, a letter may have died once more."""
-        if one.queue != self.queue or not (named is None or one.own_id in named or message_id(one.seq, one.sent_at) in named):
-            return False
-        return matches(self.where, one.reason, one.error, one.message_key, one.group_key, one.died_at)
-
-    @property
-    def _piece(self) -> list[str]:
-        return (self.ids or [])[self.after : self.after + self.limit]
-
-    def _seqs_of_ids(self, work: Work) -> tuple[list[int], int | None]:
-        piece = self._piece
-        seqs = []
-        for id in piece:
-            with suppress(MessageNotFound):
-                seqs.append(seq_of(work.session, id))
-        return sorted(seqs), self.after + len(piece) if len(piece) == self.limit else None
-
-    def _seqs_of_filter(self, work: Work) -> tuple[list[int], int | None]:
-        rows = work.session.rows(
-            "list_dead_where",
-            queue=self.queue,
-            after=self.after,
-            limit=self.limit if self.where.fingerprint is None else _CANDIDATES,
-            reason=self.where.reason,
-            error=self.where.error,
-            message_key=self.where.key,
-            group_key=self.where.group,
-            died_before=self.where.died_before,
-            died_after=self.where.died_after,
-            characters=LOOKED_AT,
-        )
-        if self.where.fingerprint is None:
-            return [row[0] for row in rows], rows[-1][0] if len(rows) == self.limit else None
-        seqs = [seq for seq, error in rows if fingerprint(error or "") == self.where.fingerprint]
-        if len(seqs) > self.limit:
-            return seqs[: self.limit], seqs[self.limit - 1]
-        return seqs, rows[-1][0] if len(rows) == _CANDIDATES else None
-
-
-class Removal(Redrive, frozen=True):
-    """The same choice, for dead letters that go for good."""
-
-    event: ClassVar[str] = "dead_deleted"
-
-    def _treat(self, work: Work, held: list[Held]) -> None:
-        for one in held:
-            _remove(work, one, "deleted")
 
 
 def entry_key(parts: list[str | int]) -> str:
@@ -234,7 +118,7 @@ def forget(work: Work, key: str) -> bool:
     return work.session.run("delete_kv", entry_key=key) > 0
 
 
-def _remove(work: Work, held: Held, event: str) -> None:
+def remove(work: Work, held: Held, event: str) -> None:
     take_out(work, held)
     finish(work, held, Finished(event, "none"))
 

@@ -22,8 +22,6 @@ def take_out(work: Work, held: Held) -> None:
             changes["delete_blocked"].append((held.queue, held.group_key, held.seq))
         case State.DEAD:
             changes["delete_dead"].append((held.queue, held.seq))
-        case State.FINISHED:
-            changes["delete_history"].append(held.seq)
 
 
 def put_ready(

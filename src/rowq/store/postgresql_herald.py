@@ -171,8 +171,8 @@ class PostgresqlHerald(Herald):
         self._heard_at = running()
         try:
             sender, tidings = _read(payload)
-        except msgspec.MsgspecError:
-            return  # of another release
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return  # of another release, or of a stranger
         if sender != self.me:
             self._hear(tidings)
 

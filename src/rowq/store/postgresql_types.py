@@ -21,7 +21,9 @@ _ELEMENTS = {"BIGINT": _INT8, "TEXT": _TEXT, "BYTEA": _BYTEA, "DOUBLE PRECISION"
 _pack_number = struct.Struct(">q").pack
 _pack_float = struct.Struct(">d").pack
 _pack_size = struct.Struct(">i").pack
+_pack_head = struct.Struct(">iiiii").pack
 _NULL = _pack_size(-1)
+_AT_ONCE = 256
 
 Wired = tuple[int, bytes | bytearray | None]
 """The type of a value, and its bytes."""
@@ -56,20 +58,24 @@ def _of_list(values: list[Any]) -> Wired:
 
 
 def _of_numbers(values: list[int]) -> Wired:
-    """One dimension, no NULL, the type of the elements, how many, from 1 on; then each with its size, all packed at once."""
-    count = len(values)
-    return _ARRAYS[_INT8], _array_of(count).pack(1, 0, _INT8, count, 1, *chain.from_iterable(zip(repeat(8), values, strict=False)))
+    """One dimension, no NULL, the type of the elements, how many, from 1 on; then each with its size, many packed at once."""
+    pieces = [_pack_head(1, 0, _INT8, len(values), 1)]
+    for start in range(0, len(values), _AT_ONCE):
+        piece = values[start : start + _AT_ONCE]
+        pieces.append(_sized(len(piece)).pack(*chain.from_iterable(zip(repeat(8), piece, strict=False))))
+    return _ARRAYS[_INT8], b"".join(pieces)
 
 
-@lru_cache(maxsize=2_048)
-def _array_of(count: int) -> struct.Struct:
-    return struct.Struct(">iiiii" + "iq" * count)
+@lru_cache(maxsize=_AT_ONCE)
+def _sized(count: int) -> struct.Struct:
+    """Python keeps 64 bytes for each number of it: one for every length that a list can have would come to a hundred megabytes."""
+    return struct.Struct(">" + "iq" * count)
 
 
 def _of_column(column: Column) -> Wired:
     if not column:
-        return _ARRAYS[column.element], _array_of(0).pack(0, 0, column.element, 0, 1)[:12]
-    pieces: list[bytes | bytearray] = [struct.pack(">iiiii", 1, 1, column.element, len(column), 1)]
+        return _ARRAYS[column.element], struct.pack(">iii", 0, 0, column.element)
+    pieces: list[bytes | bytearray] = [_pack_head(1, 1, column.element, len(column), 1)]
     for value in column:
         data = wired(value)[1]
         if data is None:

@@ -235,7 +235,7 @@ class _Listener:
             return None
         try:
             sender, tidings = _decoder.decode(answer[2][len(_FORMAT) :])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         return None if sender == self._me else tidings
 

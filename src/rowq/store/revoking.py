@@ -23,7 +23,6 @@ def revoke(work: Work, name: str) -> int:
     for piece in pieces(receipts):
         _release(work, [seq for seq, _ in piece])
     groups.call_up(work)
-    work.flush()
     work.session.write("delete_streamed", stream=name, after=stream.acked_batch, upto=stream.next_batch)
     work.session.write("revoke_batches", stream=name, after=stream.acked_batch)
     end = stream.next_batch
@@ -44,7 +43,6 @@ def quarantine(work: Work, name: str, batch: int, ids: Sequence[str], reason: st
         seqs = [held.seq for held in chosen]
         work.session.write("quarantine_streamed", stream=name, batch=batch, seqs=seqs, quarantined_at=work.now)
         _pass_on_heads(work, name, batch)
-    work.flush()
     groups.call_up(work)
     for queue in sorted({held.queue for held in chosen}):
         work.audit(queue, None, "quarantined", detail=f"{name}, batch {batch}: {len(chosen)} messages")

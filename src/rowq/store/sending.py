@@ -235,9 +235,7 @@ class _WaitingKeys:
         for held in hold_waiting(work.session, seqs) if seqs else []:
             if not expire(work, held, work.policy(queue)):
                 self._holders[queue, held.message_key or ""] = (held.seq, held.id)
-        work.flush()
         groups.call_up(work)
-        work.flush()
 
     def _renew(self, message: Prepared, seq: int) -> None:
         """refresh_ttl: a replacement lives as long as a new message would.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from rowq.ids import Receipt
+from rowq.ids import NO_RECEIPT, Receipt
 from rowq.model import lifecycle
 from rowq.model.draft import HARMLESS
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
@@ -31,15 +31,27 @@ def settle(work: Work, calls: list[Settle], *, calls_up: bool = True) -> None:
             _ack(work, call, leased, missing, done)
         else:
             _settle(work, call, leased, missing)
-    work.flush()
     if calls_up:
         groups.call_up(work)
+    else:
         work.flush()
     if missing:
         _tell_stale_from_gone(work, calls, missing)
         for call in calls:
-            if call.is_in_doubt:
-                call.result = [Outcome.DONE if outcome is Outcome.NOT_FOUND else outcome for outcome in call.result or ()]
+            if call.doubts:
+                _resolve(work, call)
+
+
+def _resolve(work: Work, call: Settle) -> None:
+    """What is gone was acked by a try whose answer was lost, if the audit has it at that very moment. Else by that, or by another consumer:
+    nobody can tell."""
+    told = list(zip(call.receipts, call.result or (), strict=True))
+    gone = [receipt[0] for receipt, outcome in told if outcome is Outcome.NOT_FOUND and receipt != NO_RECEIPT]
+    acked = {seq for (seq,) in work.session.rows("find_acked", seqs=gone, moments=list(call.doubts))} if gone else set()
+    if acked.issuperset(gone):
+        call.result = [Outcome.DONE if receipt[0] in acked else outcome for receipt, outcome in told]
+    else:
+        call.cannot_tell()
 
 
 def release(work: Work, calls: list[Receive]) -> None:

@@ -37,9 +37,7 @@ def take_lease_expired(work: Work, queue: str, until: int, limit: int, floor: in
         policy = policy_of_lease(work, held)
         work.audit_as(held.consumer, held.queue, held.seq, "lease_expired", held.deliveries)
         move(work, held, lifecycle.after_lease_expiry(held.standing, policy, work.now, work.random))
-    work.flush()
     groups.call_up(work)
-    work.flush()
     return len(seqs)
 
 
@@ -52,9 +50,7 @@ def take_ended(work: Work, limit: int) -> tuple[int, int]:
         ended += _end(work, held)
         gone.discard(held.seq)
     work.changes["delete_expiring"].extend(gone)
-    work.flush()
     groups.call_up(work)
-    work.flush()
     return len(rows), ended
 
 
@@ -104,8 +100,8 @@ def retire_audit(work: Work, after: int, shortest_ms: int, limit: int) -> tuple[
     """Lines past their queue's audit_retention. Returns how many went, and behind which line to go on; None at the first young one."""
     rows = work.session.rows("list_audit", after=after, limit=limit)
     old = [row for row in rows if row[1] <= work.now - shortest_ms]
-    gone = [id for id, at, queue in old if 0 < work.policy(queue).audit_retention_ms <= work.now - at]
     newest = work.session.rows("find_newest")[0][0]
+    gone = [id for id, at, queue in old if (0 < work.policy(queue).audit_retention_ms <= work.now - at if queue else id != newest)]
     if newest in gone:
         work.session.write("hollow_audit", id=newest, now=work.now)
     work.changes["delete_audit"].extend(id for id in gone if id != newest)

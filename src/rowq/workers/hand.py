@@ -40,7 +40,7 @@ class Rest:
         self.seconds = seconds
 
 
-class Finished(msgspec.Struct):
+class Handled(msgspec.Struct):
     """Deliveries that are to be settled, by what is to be said about them."""
 
     done: list[Delivery]
@@ -55,7 +55,7 @@ class Hand:
         self._how = how
         self._lock = threading.Lock()
         self._fresh: deque[Delivery] = deque()
-        self._finished = Finished([], [], [])
+        self._finished = Handled([], [], [])
         self._until: dict[str, float] = {}
         """When the lease of a receipt ends, by our own clock."""
         self._settled_at = 0.0
@@ -127,13 +127,13 @@ class Hand:
             else:
                 self._finished.failed.append((delivery, error))
 
-    def take_finished(self) -> Finished:
+    def take_finished(self) -> Handled:
         with self._lock:
-            taken, self._finished = self._finished, Finished([], [], [])
+            taken, self._finished = self._finished, Handled([], [], [])
             self._settled_at = time.monotonic()
             return taken
 
-    def put_back(self, finished: Finished) -> None:
+    def put_back(self, finished: Handled) -> None:
         """It could not be settled: it is tried again with what is finished by then."""
         with self._lock:
             self._finished.done += finished.done
@@ -149,7 +149,7 @@ class Hand:
         """Nothing can be settled any more: the leases run out."""
         with self._lock:
             self._fresh.clear()
-            self._finished = Finished([], [], [])
+            self._finished = Handled([], [], [])
 
     def is_overdue(self) -> bool:
         """Whether something is done and everybody is busy with something else."""

@@ -7,13 +7,12 @@ from typing import TypedDict
 
 import msgspec
 
-from rowq.arguments import check_mode, receive_max
+from rowq.arguments import MAX_WAIT_MS, check_mode, receive_max
 from rowq.errors import InvalidArgument
 from rowq.model.duration import optional_ms, to_ms
 from rowq.model.member import DEAD_AFTER, to_silence
 from rowq.model.message import Delivery, Duration
 from rowq.model.queue import DeliveryMode, check_own_name
-from rowq.verbs import MAX_WAIT_MS
 
 MOST_AT_ONCE = 10_000
 
@@ -36,8 +35,8 @@ class ConsumerOptions(TypedDict, total=False):
     """How long messages are its own before it extends that; None: as the queue says."""
     wait: Duration
     """How long one look waits for messages, and so how long an idle consumer may take to stop; 1."""
-    retry: Duration
-    """When a message comes back for which the function raised; 0."""
+    retry: Duration | None
+    """When a message comes back for which the function raised; None: after the backoff of a queue with `max_attempts`, else at once."""
     beat: Duration
     """How often it says that it is alive; 2."""
     dead_after: Duration
@@ -47,7 +46,7 @@ class ConsumerOptions(TypedDict, total=False):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The same, checked; durations are seconds."""
+    """The same, checked; durations are seconds, but for what is passed on as it is."""
 
     queue: str
     process: Process
@@ -57,7 +56,7 @@ class Plan(msgspec.Struct, frozen=True):
     delivery: DeliveryMode
     lease: float | None
     wait: float
-    retry: float
+    retry_ms: int | None
     beat: float
     dead_after: float
     remove_dead_every: int
@@ -80,7 +79,7 @@ def to_plan(queue: str, process: Process, options: ConsumerOptions) -> Plan:
         mode,
         None if lease_ms is None else lease_ms / 1000,
         to_ms(options.get("wait", 1), "wait", most=MAX_WAIT_MS) / 1000,
-        to_ms(options.get("retry", 0), "retry") / 1000,
+        optional_ms(options.get("retry"), "retry"),
         to_ms(options.get("beat", 2), "beat", least=1) / 1000,
         to_silence(options.get("dead_after", DEAD_AFTER)) / 1000,
         _count(options.get("remove_dead_every", 5), "remove_dead_every"),

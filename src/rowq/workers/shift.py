@@ -166,7 +166,7 @@ class Shift:
             for delivery, error in finished.failed:
                 by_error[error].append(delivery)
             for error, deliveries in by_error.items():
-                outcomes = yield self._verbs.settle_many(deliveries, Nack(error, round(self._plan.retry * 1000), limit="deadline"))
+                outcomes = yield self._verbs.settle_many(deliveries, Nack(error, self._plan.retry_ms, limit="deadline"))
                 self._note_settled(deliveries, outcomes)
                 finished.failed = [one for one in finished.failed if one[1] != error]
             if finished.released:
@@ -213,5 +213,5 @@ class Shift:
             reason = note(f"{name}: {error}", "reason") or name
         except Exception:  # an error that cannot even be printed
             reason = name
-        _log.warning("message %s of %s failed, and comes back: %s", delivery.id, delivery.queue, reason, exc_info=error)
+        _log.warning("message %s of %s failed: %s", delivery.id, delivery.queue, reason, exc_info=error)
         return reason

@@ -45,13 +45,6 @@ class Forq:
         return self.ask("POST", f"{queue}/messages/{message['id']}/nack", **headers)
 
 
-@pytest.fixture(scope="session")
-def loop() -> Iterator[LoopThread]:
-    thread = LoopThread()
-    yield thread
-    thread.stop()
-
-
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)

@@ -13,7 +13,7 @@ from rowq.server.config import Config, load
 from rowq.server.doors.forq import Options
 from rowq.server.doors.forq_environment import KNOWN
 from tests.docs.page import page
-from tests.server.serving import Served
+from tests.support.serving import Served
 
 SECRET = "a-secret-of-thirty-two-characters"  # noqa: S105  # of this test
 

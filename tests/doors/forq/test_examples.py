@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import rowq
-from tests.server.serving import Served
+from tests.support.serving import Served
 
 SECRET = "a-secret-of-thirty-two-characters"  # noqa: S105  # of this test
 EXAMPLE = """\

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import rowq
 from rowq import Broker, ManualClock
-from tests.support.database import KINDS, Database, new_database
-
-
-@pytest.fixture(params=KINDS)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    return new_database(request.param, tmp_path)
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+from tests.support.database import Database
 
 
 @pytest.fixture

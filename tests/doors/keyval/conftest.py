@@ -16,18 +16,6 @@ from tests.support.database import KINDS, new_database
 from tests.support.server import Server
 
 
-@pytest.fixture(scope="session")
-def loop() -> Iterator[LoopThread]:
-    thread = LoopThread()
-    yield thread
-    thread.stop()
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
 @pytest.fixture(params=KINDS)
 def client(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread, clock: ManualClock) -> Iterator[Client]:
     """On every database, in a time of its own."""

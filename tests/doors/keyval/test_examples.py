@@ -11,8 +11,8 @@ from typing import IO, Any
 
 import pytest
 
-from tests.server.serving import Served
 from tests.support.patience import eventually
+from tests.support.serving import Served
 
 SIMPLE = """\
 curl -X POST http://localhost:8000/keyval/api/queue/enqueue \\

@@ -15,10 +15,10 @@ from rowq.server.doors import keyval
 from rowq.server.doors.choice import open_doors
 from tests.doors.keyval.client import QUEUE, Client
 from tests.server.dialogue import Dialogue
-from tests.server.serving import Served
 from tests.server.support import ask, key, serving
 from tests.support.database import new_database
 from tests.support.patience import eventually
+from tests.support.serving import Served
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from rowq.server import config
 from rowq.server.doors.choice import open_doors
 from rowq.server.doors.keyval import LOCK_MS, Options
 from tests.doors.keyval.client import Client
-from tests.server.serving import Served
 from tests.server.support import ask, serving
 from tests.support.patience import eventually
+from tests.support.serving import Served
 
 MANIFEST = """\
 name: keyval

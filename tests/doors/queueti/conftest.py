@@ -21,18 +21,6 @@ from tests.support.server import Server
 Open = Callable[..., Topics]
 
 
-@pytest.fixture(scope="session")
-def loop() -> Iterator[LoopThread]:
-    thread = LoopThread()
-    yield thread
-    thread.stop()
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
 @pytest.fixture
 def opened(tmp_path: Path, loop: LoopThread, clock: ManualClock) -> Iterator[Open]:
     """Opens the door in front of a database: `kind` of it, `keys` to it, and what `[doors.queueti]` says."""

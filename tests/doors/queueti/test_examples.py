@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.serving import Served
+from tests.support.serving import Served
 
 DEQUEUE = """
 curl -X POST http://localhost:8080/api/messages/dequeue \\

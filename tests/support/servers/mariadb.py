@@ -73,6 +73,7 @@ class MariadbServer(MariadbDatabases, OwnServer):
                 program("mariadb-install-db", "mariadb-server"),
                 "--no-defaults",
                 f"--datadir={self.data}",
+                f"--tmpdir={self.place}",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
                 "--skip-name-resolve",
@@ -84,6 +85,7 @@ class MariadbServer(MariadbDatabases, OwnServer):
             "datadir": self.data,
             "socket": self.place / "socket",
             "pid-file": self.place / "pid",
+            "tmpdir": self.place,  # one that starts removes what others have in theirs
             "port": self.port,
             "bind-address": "127.0.0.1",
             "init-file": self.place / "first-words.sql",

@@ -84,7 +84,7 @@ class OwnServer(Server):
         account.give(place)
         data = Path(mkdtemp(prefix="data-", dir=folder if folder is not None and account.may_enter(folder) else place))
         account.give(data)
-        server = cls(Site(str(place), str(data), _free_port(), {**cls.tuned, **settings}))
+        server = cls(Site(str(place), str(data), free_port(), {**cls.tuned, **settings}))
         try:
             server._install()
             server._start_somewhere()
@@ -181,7 +181,7 @@ class OwnServer(Server):
             except RuntimeError:
                 if _PORT_TAKEN not in self.said():
                     raise
-                self.port = _free_port()
+                self.port = free_port()
                 self.site = Site(str(self.place), str(self.data), self.port, self.settings)
         raise RuntimeError(f"{self.name} found no free port")
 
@@ -205,7 +205,7 @@ def program(name: str, package: str) -> str:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
     while True:
         port = random.choice(_PORTS)
         with socket.socket() as probe:

@@ -16,7 +16,7 @@ from rowq.model.message import Stats
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.admin.desk import Desk
 from rowq.server.api import dead, messages
-from rowq.wire import MessageLook
+from rowq.wire_look import MessageLook
 
 PAGE = 50
 _FILTERS = ("reason", "text", "key", "group")

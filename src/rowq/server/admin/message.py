@@ -16,7 +16,8 @@ from rowq.server.admin.desk import Desk, details_url
 from rowq.server.api import messages, queues
 from rowq.spelling import write_setting
 from rowq.store.finding import not_found
-from rowq.wire import MessageLook, to_backoff
+from rowq.wire import to_backoff
+from rowq.wire_look import MessageLook
 
 _LINES = 500
 """Of what happened: one that is tried for ever has a long story, and its end tells more than its beginning."""

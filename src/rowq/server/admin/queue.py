@@ -16,7 +16,8 @@ from rowq.server.admin.desk import Desk, details_url, one_of
 from rowq.server.admin.jobs import Job, Work
 from rowq.server.admin.rendering import listed
 from rowq.server.api import messages, queues
-from rowq.wire import Count, Messages
+from rowq.wire import Count
+from rowq.wire_look import Messages
 
 PAGE = 50
 TABS = ("ready", "scheduled", "blocked", "leased", "dead", "finished")

@@ -13,7 +13,8 @@ from rowq.server.admin.dead import queue_of
 from rowq.server.admin.desk import Desk, details_url
 from rowq.server.api import dead, messages
 from rowq.server.errors import HttpError
-from rowq.wire import MessageLook, RedriveBody
+from rowq.wire import RedriveBody
+from rowq.wire_look import MessageLook
 
 
 async def show_form(desk: Desk) -> Response:

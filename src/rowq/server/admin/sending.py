@@ -20,7 +20,8 @@ from rowq.server.admin.desk import Desk, details_url
 from rowq.server.admin.rendering import pretty
 from rowq.server.errors import status_of
 from rowq.spelling import read_backoff, read_duration, write_duration, write_setting
-from rowq.wire import MessageBody, MessageLook, of_backoff, to_backoff
+from rowq.wire import MessageBody, of_backoff, to_backoff
+from rowq.wire_look import MessageLook
 
 Typed = dict[str, str]
 """What stands in the fields of the form, by name."""

@@ -11,7 +11,8 @@ from rowq.model.queue import Origin, Policy, Settings, check_own_name, origins, 
 from rowq.server.admin.desk import Desk
 from rowq.server.api import queues
 from rowq.spelling import SETTINGS, Setting, parse_setting, write_setting
-from rowq.wire import SettingsBody, of_backoff, to_settings
+from rowq.wire import of_backoff
+from rowq.wire_look import SettingsBody, to_settings
 
 _GROUPS = (
     ("Delivery and retries", ("paused", "lease", "max_attempts", "backoff", "on_exhausted", "delivery", "order")),

@@ -129,9 +129,10 @@ class _Endpoint:
         if page is not None:
             return page
         if not self._pages:
-            raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is no page at {path!r}")
+            advice = ": these are the admin pages, and the API is on the server's other port" if path.startswith("/v1/") else ""
+            raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is no page at {path!r}{advice}")
         allowed = ", ".join(sorted(self._pages))
-        sentence = f"{method} is not possible here; {allowed} is"
+        sentence = f"{method} is not possible here, only {allowed}"
         raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", allowed.encode())])
 
     async def _form(self, page: Page, receive: asgi.Receive) -> dict[str, list[str]]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
-from rowq.errors import InvalidArgument
 from rowq.model.failure import Failures
 from rowq.model.message import State, Where
 from rowq.model.queue import dead_topic, split_name
 from rowq.model.value import Limit
 from rowq.pieces import Progress
 from rowq.server.asked import Asked
-from rowq.store.operating import Redrive, Removal
+from rowq.steps import Steps
 from rowq.wire import Count, RedriveBody
 
 
@@ -24,14 +25,11 @@ async def list_failures(asked: Asked[FailuresQuery, None]) -> Failures:
 
 
 async def redrive(asked: Asked[None, RedriveBody], progress: Progress | None = None) -> Count:
-    return await _treat(asked, Redrive, progress)
+    return await _treat(asked, asked.service.engine.verbs.redrive, progress)
 
 
 async def remove(asked: Asked[None, RedriveBody], progress: Progress | None = None) -> Count:
-    body = asked.body
-    if body.ids is None and _where(body) == Where():
-        raise InvalidArgument("say which dead letters to remove, by ids or by what they have in common; DELETE removes all")
-    return await _treat(asked, Removal, progress)
+    return await _treat(asked, asked.service.engine.verbs.delete_dead, progress)
 
 
 async def purge_dead(asked: Asked[None, None], progress: Progress | None = None) -> Count:
@@ -39,12 +37,7 @@ async def purge_dead(asked: Asked[None, None], progress: Progress | None = None)
     return Count(await asked.service.ask(asked.service.engine.verbs.purge(name, [State.DEAD], progress), asked.actor))
 
 
-async def _treat(asked: Asked[None, RedriveBody], kind: type[Redrive], progress: Progress | None) -> Count:
-    body, verbs = asked.body, asked.service.engine.verbs
-    steps = verbs.redrive(asked.queue, body.ids, _where(body), body.limit, body.rate, progress, kind)
-    return Count(await asked.service.ask(steps, asked.actor))
-
-
-def _where(body: RedriveBody) -> Where:
-    """A body has every field of it by the same name, and some more."""
-    return Where(**{field: getattr(body, field) for field in Where.__struct_fields__})
+async def _treat(asked: Asked[None, RedriveBody], verb: Callable[..., Steps[int]], progress: Progress | None) -> Count:
+    body = asked.body
+    where = Where(**{field: getattr(body, field) for field in Where.__struct_fields__})  # a body has each of them by the same name
+    return Count(await asked.service.ask(verb(asked.queue, body.ids, where, body.limit, body.rate, progress), asked.actor))

@@ -16,7 +16,7 @@ from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName, Storable
 from rowq.server.asked import Asked
 from rowq.store.finding import not_found
-from rowq.wire import Events, MessageLook, Messages, of_message
+from rowq.wire_look import Events, MessageLook, Messages, of_message
 
 Moment = Annotated[int, Meta(ge=0, lt=1 << 62)]
 

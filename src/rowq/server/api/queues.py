@@ -12,7 +12,8 @@ from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName
 from rowq.pieces import Progress
 from rowq.server.asked import Asked
-from rowq.wire import Count, Events, QueueLook, Queues, SettingsBody, of_settings, to_settings
+from rowq.wire import Count
+from rowq.wire_look import Events, QueueLook, Queues, SettingsBody, of_settings, to_settings
 
 
 class PurgeQuery(Struct, forbid_unknown_fields=True):

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from rowq.arguments import MAX_QUARANTINE
 from rowq.model.stream import Stream
 from rowq.model.value import Note, Storable
 from rowq.server.asked import Asked
-from rowq.verbs import MAX_IDS
 from rowq.wire import Count
 
 
@@ -21,7 +21,7 @@ class QuarantineBody(Struct, forbid_unknown_fields=True):
     """Which messages of which batch become dead letters, and why."""
 
     batch: Annotated[int, Meta(ge=1, lt=1 << 62)]
-    ids: Annotated[list[Storable], Meta(min_length=1, max_length=MAX_IDS)]
+    ids: Annotated[list[Storable], Meta(min_length=1, max_length=MAX_QUARANTINE)]
     reason: Note | None = None
 
 

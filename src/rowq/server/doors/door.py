@@ -94,7 +94,7 @@ class _Endpoint:
         way = self._ways.get(scope["method"])
         if way is None:
             allowed = ", ".join(sorted(self._ways))
-            sentence = f"{scope['method']} is not possible here; {allowed} is"
+            sentence = f"{scope['method']} is not possible here, only {allowed}"
             raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", allowed.encode())])
         identity = service.gate.admit(scope)
         identity.check(way.right)

@@ -46,7 +46,7 @@ def _address(name: str, text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > 65_535:
         raise InvalidArgument(f"{name} must be a host and a port, such as localhost:8080, not {text!r}")
-    return match["ip"] or match["name"] or "0.0.0.0", int(match["port"])  # noqa: S104  # as Forq does; it takes a key
+    return match["ip"] or match["name"] or "0.0.0.0", int(match["port"])  # noqa: S104  # as Forq does; it takes a key  # nosec
 
 
 def _hours(name: str, text: str) -> int:

@@ -7,7 +7,6 @@ than there, its `receipt`: who sends it back with an ack or a nack settles that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -17,8 +16,8 @@ from rowq.arguments import note
 from rowq.errors import Forbidden, InvalidArgument, MessageNotFound, PayloadRejected
 from rowq.model.lifecycle import Ack, Nack
 from rowq.model.message import Message, State
-from rowq.model.queue import Lease, check_own_name, dead_topic
-from rowq.model.retry import Delays, Millis
+from rowq.model.queue import check_own_name, dead_topic
+from rowq.model.retry import Delays, Millis, PositiveMillis
 from rowq.model.value import InFlight
 from rowq.server.doors import keyval_format as wire
 from rowq.server.doors.door import Answer, Way
@@ -28,8 +27,7 @@ from rowq.server.errors import to_answer
 from rowq.server.events import Flow, Wording
 from rowq.server.reading import to_prepared
 from rowq.server.service import Service
-from rowq.store import operating
-from rowq.store.calls import Act, Receive
+from rowq.store.calls import Receive
 from rowq.wire import MessageBody
 
 LOCK_MS = 30_000
@@ -47,7 +45,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """What `[doors.keyval]` may say; what it does not say of time, the manifest may."""
 
     queue: str = "keyval"
-    lock_duration_ms: Lease | None = None
+    lock_duration_ms: PositiveMillis | None = None
     cleanup_interval_ms: Millis | None = None
     """Taken as it is written there. A lock that has run out is free at once here, so no cleaning has to come before."""
     in_flight: InFlight = 10
@@ -167,9 +165,8 @@ class Door:
     async def _delete_dead(self, visit: Visit) -> Answer:
         visit.identity.check("admin", self._queue)
         id = visit.path["id"]
-        call: Act[bool] = Act(partial(operating.delete_dead, queue=self._queue, id=id))
-        call.actor = visit.identity.actor
-        if not await visit.service.engine.driver.perform(call):
+        deletion = visit.service.engine.verbs.delete_dead(self._queue, [id], None, None, None, None)
+        if not await visit.service.ask(deletion, visit.identity.actor):
             raise _unknown(id)
         return _OK
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import yaml
 from msgspec import Struct
 
 from rowq.errors import InvalidArgument
-from rowq.model.queue import Lease
-from rowq.model.retry import Millis
+from rowq.model.retry import Millis, PositiveMillis
 
 
 class Times(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """In milliseconds."""
 
-    lock_duration: Lease | None = None
+    lock_duration: PositiveMillis | None = None
     cleanup_interval: Millis | None = None
 
 
@@ -27,9 +27,10 @@ class _Manifest(Struct, frozen=True):
 
 def read_manifest(path: str) -> Times:
     try:
-        manifest = msgspec.yaml.decode(Path(path).read_bytes(), type=_Manifest | None)
+        # Not msgspec.yaml: its C parser ends the process where a file is nested too deeply.
+        manifest = msgspec.convert(yaml.safe_load(Path(path).read_bytes()), _Manifest | None)
     except OSError as error:
         raise InvalidArgument(f"the manifest {path} cannot be read: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except Exception as error:  # of an impossible date or number YAML raises whatever Python does
         raise InvalidArgument(f"the manifest {path} cannot be used: {error}") from None
     return (manifest and manifest.queue) or Times()

@@ -226,7 +226,7 @@ class Door:
 
     async def _expire(self, visit: Visit) -> Answer:
         _check_whole(visit.identity)
-        return _answer({"expired": await visit.service.ask(visit.service.engine.upkeep.expire(), visit.identity.actor)})
+        return _answer({"expired": await visit.service.ask(visit.service.engine.upkeep.take_ended(), visit.identity.actor)})
 
     async def _reap(self, visit: Visit) -> Answer:
         _check_whole(visit.identity)

@@ -22,7 +22,6 @@ from rowq.server import asgi
 from rowq.server.gate import Identity
 from rowq.server.patience import ClientGone, is_gone
 from rowq.server.service import Service
-from rowq.server.taking import take
 from rowq.server.tracing import Received
 from rowq.store import operating
 from rowq.store.calls import Act, Receive, Send, Settle
@@ -113,7 +112,7 @@ class Visit(Struct):
 
         tracing = self.service.tracing
         with nullcontext(Received()) if tracing is None else tracing.receiving(self.headers, queue) as received:
-            call = await take(self.service, new_call, wait_ms, self.receive, self.identity)
+            call = await self.service.take(new_call, wait_ms, self.receive, self.identity)
             received.hand_out(call.result or ())
         if call.result and is_gone(self.receive):
             self.service.engine.give_back(call)
@@ -146,6 +145,6 @@ class Visit(Struct):
         call.actor = self.identity.actor
         with nullcontext() if service.tracing is None else service.tracing.settling(self.headers, _VERBS[type(call.verdict)], 1):
             (outcome,) = await engine.driver.perform(call)
-        if service.streams:
-            service.streams.learn(call.receipts, [outcome], None)
+        if service.event_streams:
+            service.event_streams.learn(call.receipts, [outcome], None)
         return outcome

@@ -88,13 +88,16 @@ FOR UPDATE OF d;
 -- fragment: beginning_of_error
 SUBSTR(d.error, 1, :characters)
 
+-- fragment: is_reason
+d.reason = :reason
+
 -- name: list_dead_where
 SELECT d.seq, {beginning_of_error}
 FROM rowq_dead d
 JOIN rowq_messages m ON m.seq = d.seq
 WHERE d.queue = :queue
     AND d.seq > :after
-    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:reason IS NULL OR {is_reason})
     AND {error_contains}
     AND (:message_key IS NULL OR m.message_key = :message_key)
     AND (:group_key IS NULL OR m.group_key = :group_key)

@@ -12,6 +12,14 @@ SELECT seq, queue
 FROM rowq_messages
 WHERE seq IN (:seqs[]);
 
+-- name: find_acked
+-- Whether an ack whose answer was lost has been done.
+SELECT seq
+FROM rowq_audit
+WHERE seq IN (:seqs[])
+    AND event = 'acked'
+    AND at IN (:moments[]);
+
 -- name: extend_lease
 UPDATE rowq_leased
 SET lease_until = :lease_until

@@ -1,0 +1,100 @@
+"""Dead letters from afar, back into their queue or away: in one request, or page by page where somebody watches or wants it slowly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from rowq.arguments import dead_choice, dead_limit, dead_piece, insist_on_choice
+from rowq.client.bodies import to_message
+from rowq.client.exchange import Exchange, Kind, look, reader
+from rowq.model.failure import matches
+from rowq.model.message import Where
+from rowq.model.queue import split_name
+from rowq.pieces import Progress
+from rowq.steps import Sleep, Steps
+from rowq.wire import Count
+from rowq.wire_look import Messages
+
+Source = Callable[[], Steps[tuple[list[str], bool]]]
+"""Gives the ids of the next piece, and whether it is the last."""
+
+_counted = reader(Count)
+_page = reader(Messages)
+
+
+def redrive(
+    queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
+) -> Steps[int]:
+    return _treat("redrive", queue, *dead_choice(ids, where), limit, rate, progress)
+
+
+def delete_dead(
+    queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
+) -> Steps[int]:
+    chosen, filters = dead_choice(ids, where)
+    insist_on_choice(chosen, filters)
+    return _treat("removal", queue, chosen, filters, limit, rate, progress)
+
+
+def _treat(
+    action: str, queue: str, ids: list[str] | None, where: Where, limit: int | None, rate: float | None, progress: Progress | None
+) -> Steps[int]:
+    name, _ = split_name(queue)
+    most, piece = dead_limit(limit), dead_piece(rate)
+    target = f"/v1/queues/{name}/dead/{action}"
+    asked = {field: value for field, value in msgspec.structs.asdict(where).items() if value is not None}
+    if ids is None and rate is None and progress is None:
+        count: int = yield _ask(target, asked if limit is None else {**asked, "limit": limit})
+        return count
+    source = _pages(name, where, piece) if ids is None else _parts(ids, piece)
+    return (yield from _in_pieces(target, asked, source, most, rate, progress))
+
+
+def _in_pieces(target: str, asked: dict[str, Any], source: Source, most: int, rate: float | None, progress: Progress | None) -> Steps[int]:
+    """By id, so that a message which dies again meanwhile is not taken twice; and only if it is still one that is meant."""
+    started, count, is_last = time.monotonic(), 0, False
+    while count < most and not is_last:
+        ids, is_last = yield from source()
+        if ids:
+            count += yield _ask(target, {**asked, "ids": ids[: most - count]})
+        if progress is not None:
+            progress(count)
+        if rate is not None and not is_last:
+            yield Sleep(max(0.0, started + count / rate - time.monotonic()))
+    return count
+
+
+def _parts(ids: list[str], piece: int) -> Source:
+    position = 0
+
+    def next_part() -> Steps[tuple[list[str], bool]]:
+        nonlocal position
+        start, position = position, position + piece
+        return ids[start:position], position >= len(ids)
+        yield  # nothing has to be asked
+
+    return next_part
+
+
+def _pages(queue: str, where: Where, piece: int) -> Source:
+    after: str | None = None
+
+    def next_page() -> Steps[tuple[list[str], bool]]:
+        nonlocal after
+        query = {"limit": piece} if after is None else {"limit": piece, "after": after}
+        page: Messages = yield look(f"/v1/queues/{queue}/dead?{urlencode(query)}", _page)
+        after = page.next
+        found = map(to_message, page.messages)
+        return [each.id for each in found if matches(where, each.reason, each.error, each.key, each.group, each.died_at)], after is None
+
+    return next_page
+
+
+def _ask(target: str, asked: dict[str, Any]) -> Exchange[int]:
+    """Without ids it may not be asked twice: dead letters beyond a limit would go too. With ids it is the count that would suffer."""
+    return Exchange(b"POST", target, msgspec.json.encode(asked), lambda answer: _counted(answer).count, Kind.ONCE, is_slow=True)

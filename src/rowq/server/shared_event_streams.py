@@ -1,0 +1,71 @@
+"""Event streams where several workers serve: an ack may come to another worker than that which holds the stream, and is passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from rowq.ids import Receipt
+from rowq.model.message import Outcome
+from rowq.server.board import Board
+from rowq.server.event_streams import EventStreams, InFlight
+
+MOST_AT_ONCE = 500
+"""Receipts in one letter, so that every system takes it."""
+
+_Letter = tuple[list[Receipt], dict[int, int] | None]
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Letter).decode
+
+
+class SharedEventStreams(EventStreams):
+    """The streams of one worker. A letter is a hint: where one is lost, the stream looks for itself within a second."""
+
+    def __init__(self, board: Board, worker: int) -> None:
+        super().__init__()
+        self._board = board
+        self._worker = worker
+        self.inbox = board.boxes[worker].inbox
+
+    def __bool__(self) -> bool:
+        """Whether it matters to anybody what was settled here."""
+        return bool(self._holders) or bool(self._board.others_with_streams(self._worker))
+
+    def open(self, bound: int) -> InFlight:
+        self._board.count_streams(self._worker, 1)
+        return _CountedStream(bound, self._holders, lambda: self._board.count_streams(self._worker, -1))
+
+    def learn(self, receipts: Iterable[Receipt], outcomes: Iterable[Outcome], extended: Mapping[int, int] | None) -> None:
+        receipts, outcomes = list(receipts), list(outcomes)
+        settled = [receipt for receipt, outcome in zip(receipts, outcomes, strict=True) if outcome is Outcome.DONE]
+        unknown = [(seq, token) for seq, token in settled if seq not in self._holders]
+        super().learn(receipts, outcomes, extended)
+        for start in range(0, len(unknown), MOST_AT_ONCE):
+            self._pass_on(unknown[start : start + MOST_AT_ONCE], extended)
+
+    def hear(self) -> None:
+        """What the others have passed on."""
+        with suppress(BlockingIOError):
+            while True:
+                receipts, extended = _decode(self.inbox.recv(1 << 16))
+                super().learn(receipts, [Outcome.DONE] * len(receipts), extended)
+
+    def _pass_on(self, receipts: list[Receipt], extended: Mapping[int, int] | None) -> None:
+        ends = None if extended is None else {seq: extended[seq] for seq, _ in receipts if seq in extended}
+        letter = _encode((receipts, ends))
+        for other in self._board.others_with_streams(self._worker):
+            with suppress(OSError):  # its box is full
+                self._board.boxes[other].outbox.send(letter)
+
+
+class _CountedStream(InFlight):
+    def __init__(self, bound: int, holders: dict[int, InFlight], on_close: Callable[[], None]) -> None:
+        super().__init__(bound, holders)
+        self._on_close = on_close
+
+    def close(self) -> None:
+        super().close()
+        self._on_close()

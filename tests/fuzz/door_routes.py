@@ -1,0 +1,71 @@
+"""The routes of the doors in words that schemathesis understands: made of the doors' own tables and types, so that none is forgotten."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from rowq.server.doors import forq, keyval, keyval_format, queueti, queueti_listing
+from rowq.server.doors.door import Door, Way
+
+DOORS: tuple[Door, ...] = (
+    forq.Door(forq.Options(poll=0)),
+    keyval.Door(keyval.Options(queue="keyval")),
+    queueti.Door(queueti.Options()),
+)
+
+BODIES: dict[str, Any] = {
+    "forq_produce": forq._NewMessage,
+    "keyval_enqueue": keyval_format.NewMessage,
+    "keyval_ack": keyval_format.Settlement,
+    "keyval_nack": keyval_format.Settlement,
+    "queueti_enqueue": queueti._Enqueue,
+    "queueti_dequeue": queueti._Dequeue,
+    "queueti_ack": queueti._Settle,
+    "queueti_nack": queueti._Settle,
+    "queueti_replace_config": queueti._Config,
+}
+QUERIES: dict[str, Any] = {"keyval_list_dead": keyval_format.Page, "queueti_list": queueti_listing.PageQuery}
+ENDLESS = ("keyval_listen",)
+"""Event streams, which have no end to wait for."""
+
+_PLACE = re.compile(r"{(\w+)}")
+_ANSWERS = (200, 201, 204)
+_REFUSALS = (400, 403, 404, 405, 408, 409, 413, 422, 429)
+
+
+def operation(door: Door, way: Way) -> str:
+    return f"{door.name}{getattr(way.handler, '__name__', '')}"
+
+
+def describe() -> dict[str, Any]:
+    """OpenAPI 3.1 of all doors."""
+    types = [*BODIES.values(), *QUERIES.values()]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    known = dict(zip([*BODIES, *QUERIES], schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for door in DOORS:
+        for way in door.ways():
+            name = operation(door, way)
+            if name not in ENDLESS:
+                paths.setdefault(way.path, {})[way.method.lower()] = _operation(name, way.path, known.get(name), components)
+    return {"openapi": "3.1.0", "info": {"title": "doors", "version": "1"}, "paths": paths, "components": {"schemas": components}}
+
+
+def _operation(name: str, path: str, schema: Any, components: dict[str, Any]) -> dict[str, Any]:
+    parameters = [{"name": place, "in": "path", "required": True, "schema": {"type": "string"}} for place in _PLACE.findall(path)]
+    found: dict[str, Any] = {"operationId": name, "responses": _responses()}
+    if name in QUERIES:
+        fields = components[schema["$ref"].rpartition("/")[2]]["properties"]
+        parameters += [{"name": field, "in": "query", "schema": said} for field, said in fields.items()]
+    elif name in BODIES:
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return found | {"parameters": parameters}
+
+
+def _responses() -> dict[str, Any]:
+    problem = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string", "minLength": 1}}}
+    refusal = {"description": "refused", "content": {"application/json": {"schema": problem}}}
+    return {str(status): {"description": "done"} for status in _ANSWERS} | {str(status): refusal for status in _REFUSALS}

@@ -1,0 +1,95 @@
+"""Thousands of requests, sensible and not, made up from the API's own description: what it promises is what is answered, on every
+database, and what was there before is there afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import HealthCheck, settings
+from schemathesis import Case, Config
+from schemathesis.openapi.loaders import from_dict
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from rowq.server.openapi import describe
+from rowq.server.routes import ROUTES
+from tests.fuzz.scene import scene
+from tests.server.support import ADMIN
+from tests.support.server import Server
+
+LONGEST_WAIT_MS = 20
+BEYOND_A_SCHEMA = {"browse", "browse_dead", "create_api_key", "beat", "remove"}
+"""A cursor must be one that was given out, the name of a key be new, a consumer be alive, and what is removed be named somehow: these
+refuse what a schema cannot tell."""
+
+config = Config.from_dict({"checks": {"ignored_auth": {"enabled": False}}, "generation": {"with-security-parameters": False}})
+schema = from_dict(describe(ROUTES, with_keys=True), config=config).exclude(operation_id=["stream_deliveries", "stream_keys"])
+usual: dict[str, Any] = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with scene("sqlite", tmp_path_factory.mktemp("routes")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+def far_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with scene(request.param, tmp_path_factory.mktemp("routes")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def session(server: Server) -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def far_session(far_server: Server) -> Iterator[requests.Session]:
+    """Ends before its server, which waits for everybody to leave."""
+    with requests.Session() as session:
+        yield session
+
+
+def whole_numbers(value: Any) -> Any:
+    """JSON Schema takes 5.0 for an integer, and we do not."""
+    match value:
+        case dict():
+            return {name: whole_numbers(item) for name, item in value.items()}
+        case list():
+            return [whole_numbers(item) for item in value]
+        case float() if value.is_integer():
+            return int(value)
+    return value
+
+
+def tame(body: Any) -> Any:
+    body = whole_numbers(body)
+    if isinstance(body.get("wait_ms"), int):
+        body["wait_ms"] = min(body["wait_ms"], LONGEST_WAIT_MS)
+    match body.get("share"):
+        case [int() as index, int() as count] if count > 0:
+            body["share"] = [index % count, count]  # a schema cannot tell that one is below the other
+    return body
+
+
+def check(case: Case[Any], server: Server, session: requests.Session) -> None:
+    if isinstance(case.body, dict):
+        case.body = tame(case.body)
+    excluded: list[Any] = [positive_data_acceptance] if case.operation.definition.raw["operationId"] in BEYOND_A_SCHEMA else []
+    case.call_and_validate(base_url=server.url, session=session, headers={"X-API-Key": ADMIN}, excluded_checks=excluded, timeout=10)
+
+
+@schema.parametrize()
+@settings(max_examples=15, **usual)
+def test_the_answer_is_one_that_is_promised(case: Case[Any], server: Server, session: requests.Session) -> None:
+    check(case, server, session)
+
+
+@schema.parametrize()
+@settings(max_examples=3, **usual)
+def test_it_is_so_on_servers_too(case: Case[Any], far_server: Server, far_session: requests.Session) -> None:
+    check(case, far_server, far_session)

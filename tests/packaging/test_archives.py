@@ -1,0 +1,117 @@
+"""What is handed out is whole, and works where nothing else is installed."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import rowq
+from tests.docs.page import ROOT, page
+from tests.packaging.environment import Environment, asked_for, clean, requirements, size
+from tests.support.serving import Served
+
+TREES = ("src", "tests", "benchmarks", "trust", "examples", "docs", "deploy", ".ci")
+EXTRAS = ("postgresql", "mariadb", "redis", "spark", "spark-jre", "otel", "http2")
+MOST_PACKAGES = 30
+MOST_MB = 90
+
+
+def files(*trees: str) -> set[str]:
+    """Of the tree, as it would be committed."""
+    made = re.compile(r"__pycache__|\.db(-wal|-shm)?$|/\.env$")
+    found = (path for tree in trees for path in (ROOT / tree).rglob("*") if path.is_file())
+    return {path.relative_to(ROOT).as_posix() for path in found if not made.search(path.as_posix())}
+
+
+def test_the_source_archive_has_all_that_tests_need(archives: tuple[Path, Path]) -> None:
+    with tarfile.open(archives[0]) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    needed = files(*TREES) | {path.name for path in ROOT.glob("*.md")} | {"pyproject.toml", "Makefile", "LICENSE", ".gitignore"}
+    assert not needed - packed, "name them in pyproject.toml, below tool.hatch.build.targets.sdist"
+
+
+def test_the_wheel_has_every_file_of_the_packages_and_no_other(archives: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(archives[1]) as wheel:
+        packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert packed == {name.removeprefix("src/") for name in files("src")}
+
+
+def test_the_command_works_with_nothing_else_installed(environment: Environment, tmp_path: Path) -> None:
+    assert environment.run(tmp_path, "rowq", "--version").stdout == f"rowq {rowq.__version__}\n"
+    assert environment.run(tmp_path, "rowq", "send", "q", '{"n": 1}').returncode == 0
+    received = environment.run(tmp_path, "rowq", "receive", "q", "--json")
+    assert '"payload":{"n":1}' in received.stdout, received.stderr
+
+
+class Installed(Served):
+    """The server of the empty environment."""
+
+    def __init__(self, environment: Environment, folder: Path) -> None:
+        self.python = str(environment.python)
+        super().__init__(folder, "--json", "--admin-port", "0", **clean(environment.folder))
+
+
+def test_the_server_works_with_nothing_else_installed(environment: Environment, tmp_path: Path) -> None:
+    """With its queries, its pages and what these are drawn with."""
+    served = Installed(environment, tmp_path)
+    try:
+        served.announced()
+        assert served.ask("POST", "/v1/queues/q/messages", {"payload": 1}).status == 201
+        assert served.ask("POST", "/v1/queues/q/deliveries", {}).json["deliveries"][0]["payload"] == 1
+        assert b"<html" in served.ask("GET", "/docs").body
+        assert b"rowq_messages_sent_total" in served.ask("GET", "/metrics").body
+        assert served.admin is not None
+        served.url = served.admin
+        home = served.ask("GET", "/").body.decode()
+        drawn = set(re.findall(r"/static/[\w.-]+", home))
+        assert drawn
+        assert {path: served.ask("GET", path).status for path in drawn} == dict.fromkeys(drawn, 200)
+        assert served.ask("GET", "/queue/q").status == 200
+    finally:
+        served.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        (("rowq", "stats", "--url", "postgresql://u@127.0.0.1:1/d"), "postgresql"),
+        (("rowq", "stats", "--url", "mariadb://u@127.0.0.1:1/d"), "mariadb"),
+        (("rowq", "serve", "--port", "0", "--redis", "redis://127.0.0.1:1"), "redis"),
+        (("rowq", "serve", "--port", "0", "--http2"), "http2"),
+        (("rowq", "pipeline", "archive", "lake"), "spark"),
+    ],
+)
+def test_what_an_extra_would_bring_is_named_when_it_is_missing(
+    environment: Environment, command: tuple[str, ...], extra: str, tmp_path: Path
+) -> None:
+    failed = environment.run(tmp_path, *command)
+    assert failed.returncode != 0
+    assert f"rowq[{extra}" in failed.stderr, failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_asks_for_what_the_tests_run_with(extra: str) -> None:
+    own = set(requirements("rowq", extra)) - set(requirements("rowq"))
+    assert own, f"rowq[{extra}] asks for nothing"
+    assert not [str(each) for each in own if not each.specifier.contains(version(each.name))]
+
+
+def test_little_is_installed_for_everybody() -> None:
+    names = asked_for() | {"rowq"}
+    assert len(names) <= MOST_PACKAGES, sorted(names)
+    assert size(names - {"rowq"}) < MOST_MB * 1_000_000
+
+
+def test_the_guide_tells_how_much_that_is() -> None:
+    """Versions come and go: a fifth more or less is still the truth."""
+    found = re.search(r"(\d+) packages with (\d+) MB", page("docs/guide/deployment.md").text)
+    assert found is not None
+    packages, megabytes = len(asked_for()) + 1, size(asked_for()) / 1e6
+    assert abs(int(found[1]) - packages) <= packages / 5
+    assert abs(int(found[2]) - megabytes) <= megabytes / 4

@@ -1,0 +1,63 @@
+"""`import rowq` and `rowq --help` are quick, and bring nothing along that only servers, terminals or other databases need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.environment import Environment
+
+HEAVY = {
+    "adbc_driver_postgresql",
+    "greenlet",
+    "h2",
+    "jinja2",
+    "jsonschema_rs",
+    "opentelemetry",
+    "prometheus_client",
+    "psycopg",
+    "pyarrow",
+    "pydantic",
+    "pymysql",
+    "pyspark",
+    "redis",
+    "rich",
+    "sqlite3",
+    "starlette",
+    "typer",
+    "uvicorn",
+    "uvloop",
+    "yaml",
+}
+IMPORT_SECONDS = 0.150
+COMMAND_SECONDS = 0.4
+TRIES = 12
+
+_BROUGHT = "import sys, rowq; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+_TIMED = "import time; began = time.process_time(); {}; print(time.process_time() - began)"
+
+
+def test_nothing_heavy_comes_along(environment: Environment, tmp_path: Path) -> None:
+    brought = set(environment.run(tmp_path, "python", "-c", _BROUGHT).stdout.split())
+    assert "rowq" in brought
+    assert not brought & HEAVY
+
+
+def test_a_command_brings_no_server_along(environment: Environment, tmp_path: Path) -> None:
+    listed = environment.run(tmp_path, "python", "-c", _BROUGHT.replace("rowq;", "rowq.cli.main;")).stdout.split()
+    assert "typer" in listed
+    assert not set(listed) & {"starlette", "uvicorn", "uvloop", "jinja2", "psycopg", "pyspark"}
+
+
+@pytest.mark.parametrize(
+    ("code", "limit"),
+    [("import rowq", IMPORT_SECONDS), ("from rowq.cli.main import main; main(['--help'])", COMMAND_SECONDS)],
+    ids=["import", "command"],
+)
+def test_it_begins_quickly(environment: Environment, code: str, limit: float, tmp_path: Path) -> None:
+    """The time of the processor, and the best of several tries: others may be using the machine, which only ever adds to it."""
+    tried: list[float] = []
+    while not tried or (tried[-1] >= limit and len(tried) < TRIES):
+        tried.append(float(environment.run(tmp_path, "python", "-c", _TIMED.format(code)).stdout.split()[-1]))
+    assert tried[-1] < limit, f"{code} took {tried}"

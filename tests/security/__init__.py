@@ -1,0 +1,1 @@
+"""Who gets in and who does not, what is never told, and what no text can break."""

@@ -1,0 +1,1 @@
+"""The tools of trust/ are tried themselves: what they must notice is put before them."""

@@ -1,0 +1,1 @@
+"""Deliberate defects, one line each: the tests must notice every one."""

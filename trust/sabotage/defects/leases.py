@@ -1,0 +1,150 @@
+"""Who holds a message, until when, and who may settle it."""
+
+from __future__ import annotations
+
+from trust.sabotage.defect import Defect
+
+DEFECTS = (
+    Defect(
+        name="ack-without-the-token",
+        breaks="A receipt of an earlier delivery acks the message that somebody else has now.",
+        file="rowq/store/settling.py",
+        old=(
+            "if row is None or row[1] != token or not _is_reached(call, row):\n"
+            "            outcomes.append(_refused(call, row, seq, missing))\n"
+            "            continue"
+        ),
+        new=(
+            "if row is None or not _is_reached(call, row):\n"
+            "            outcomes.append(_refused(call, row, seq, missing))\n"
+            "            continue"
+        ),
+        tests=("tests/contract/test_fencing.py::test_a_stale_receipt_settles_nothing[sqlite-sync-ack]",),
+    ),
+    Defect(
+        name="settle-without-the-token",
+        breaks="A receipt of an earlier delivery nacks, rejects or extends what somebody else has now.",
+        file="rowq/store/settling.py",
+        old=(
+            "if row is None or row[1] != token or not _is_reached(call, row):\n"
+            "            outcomes.append(_refused(call, row, seq, missing))\n"
+            "        else:"
+        ),
+        new=(
+            "if row is None or not _is_reached(call, row):\n            outcomes.append(_refused(call, row, seq, missing))\n        else:"
+        ),
+        tests=("tests/contract/test_fencing.py::test_a_stale_receipt_settles_nothing[sqlite-sync-nack]",),
+    ),
+    Defect(
+        name="ack-without-the-token-on-postgresql",
+        breaks="The one statement that acks on PostgreSQL looks at the message, and not at whose lease it is.",
+        file="rowq/store/sql/settling.postgresql.sql",
+        old="            AND rowq_leased.token = given.token\n",
+        new="",
+        tests=("tests/contract/test_fencing.py::test_a_stale_receipt_acks_nothing_where_others_were_just_acked[postgresql-sync]",),
+    ),
+    Defect(
+        name="a-receipt-settles-twice",
+        breaks="Two verdicts about one delivery that arrive together are both carried out.",
+        file="rowq/store/settling.py",
+        old="    del leased[seq]  # whoever comes second in this batch is too late\n    conclude(",
+        new="    conclude(",
+        tests=("tests/contract/test_settling_many.py::test_a_delivery_named_twice_is_settled_once[sqlite-sync]",),
+    ),
+    Defect(
+        name="an-ack-counts-twice",
+        breaks="Two acks of one delivery that arrive together are both told that they did it.",
+        file="rowq/store/settling.py",
+        old="        del leased[seq]  # whoever comes second in this batch is too late\n        if row[4]",
+        new="        if row[4]",
+        tests=("tests/store/test_batches.py::test_the_second_settle_of_one_batch_comes_too_late",),
+    ),
+    Defect(
+        name="tokens-are-counted",
+        breaks="Lease tokens are counted, so that after a power cut an old receipt fits a new lease.",
+        file="rowq/ids.py",
+        old='fresh = [bits >> 1 for bits in struct.unpack(f"{drawn}Q", os.urandom(8 * drawn))]',
+        new="fresh = list(range(1, drawn + 1))",
+        tests=("tests/model/test_ids.py::test_tokens_are_63_random_bits",),
+    ),
+    Defect(
+        name="a-lease-lasts-a-moment-too-long",
+        breaks="A lease that ends now is not over yet.",
+        file="rowq/store/sql/leasing.sql",
+        old="    AND lease_until <= :now\n",
+        new="    AND lease_until < :now\n",
+        tests=("tests/contract/test_bounds.py::test_a_message_is_free_in_the_moment_its_lease_ends[sqlite-sync]",),
+    ),
+    Defect(
+        name="a-lease-lasts-a-moment-too-long-on-mariadb",
+        breaks="A lease that ends now is not over yet.",
+        file="rowq/store/sql/leasing.mariadb.sql",
+        old="    AND lease_until <= :now\n",
+        new="    AND lease_until < :now\n",
+        tests=("tests/contract/test_bounds.py::test_a_message_is_free_in_the_moment_its_lease_ends[mariadb-sync]",),
+    ),
+    Defect(
+        name="extend-writes-nothing",
+        breaks="An extension is answered and not written.",
+        file="rowq/store/settling.py",
+        old='    work.session.write("extend_lease", lease_until=until, seq=held.seq)\n',
+        new="",
+        tests=("tests/contract/test_leases.py::test_a_late_extend_holds_the_message_again[sqlite-sync]",),
+    ),
+    Defect(
+        name="extend-goes-past-the-deadline",
+        breaks="An extension reaches beyond the deadline, where others may take over.",
+        file="rowq/store/settling.py",
+        old="deadline = held.deadline if held.reason is None else None",
+        new="deadline = None",
+        tests=("tests/contract/test_bounds.py::test_no_lease_goes_beyond_the_deadline_nor_does_an_extension[sqlite-sync]",),
+    ),
+    Defect(
+        name="no-grace-for-the-late",
+        breaks="A sweep takes a message from a consumer that is a little late.",
+        file="rowq/store/sweeping.py",
+        old="LATE_MS = 1_000",
+        new="LATE_MS = 0",
+        tests=("tests/contract/test_leases.py::test_a_sweep_leaves_a_second_for_the_late[sqlite-sync]",),
+    ),
+    Defect(
+        name="old-answers-are-handed-out",
+        breaks="Whoever was stopped for longer than its lease believes that it holds what is another's by now.",
+        file="rowq/pending.py",
+        old="if call.good_until is not None and running() > call.good_until:",
+        new="if False:",
+        tests=("tests/disasters/test_stopped_processes.py::test_an_expired_lease_is_never_given_to_the_caller[postgresql]",),
+    ),
+    Defect(
+        name="at-most-once-comes-again",
+        breaks="A message that may be delivered once comes again when its lease runs out.",
+        file="rowq/model/lifecycle.py",
+        old='if standing.reason is None and policy.delivery == "at_most_once":',
+        new="if False:",
+        tests=("tests/contract/test_deadlines.py::test_a_crash_is_not_retried_at_most_once[sqlite-sync]",),
+    ),
+    Defect(
+        name="at-most-once-is-given-back",
+        breaks="A message that may be delivered once goes back to its queue when its receiver has gone away.",
+        file="rowq/store/settling.py",
+        old='good = [call for call in calls if (call.delivery or work.policy(call.queue).delivery) != "at_most_once"]',
+        new="good = calls",
+        tests=("tests/engine/test_releasing.py::test_what_is_delivered_at_most_once_is_not_given_back",),
+    ),
+    Defect(
+        name="one-attempt-too-many",
+        breaks="A message is delivered once more than its limit says.",
+        file="rowq/model/lifecycle.py",
+        old="return 0 < most_attempts(standing.max_attempts, standing.backoff, policy) <= attempts",
+        new="return 0 < most_attempts(standing.max_attempts, standing.backoff, policy) < attempts",
+        tests=("tests/contract/test_attempts.py::test_five_deliveries_are_the_default[sqlite-sync]",),
+    ),
+    Defect(
+        name="a-release-counts",
+        breaks="A message that was given back unread has used up an attempt.",
+        file="rowq/model/lifecycle.py",
+        old="attempts = standing.attempts if counts else standing.attempts - 1",
+        new="attempts = standing.attempts",
+        tests=("tests/contract/test_attempts.py::test_a_released_delivery_does_not_count[sqlite-sync]",),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Ten million messages through one server: whether anything grows, or slows down."""
