@@ -135,6 +135,12 @@ class Tabular:
         """The last line that was written, whether or not it is settled."""
         return self._insist(lambda: self._ask(lambda session: int(session.rows(f"last_line_{check_log(kind)}")[0][0])))
 
+    def landmark(self, kind: str, line: int) -> list[int] | None:
+        """The last line that is there at or before one: its number, whose it is and of when. In a restored log that has grown since, the
+        same number is on another line; None where all of them are gone."""
+        found = self._insist(lambda: self._ask(lambda session: session.rows(f"landmark_{check_log(kind)}", line=line)))
+        return [int(value) for value in found[0]] if found else None
+
     def identity(self) -> int:
         """The number that tells this queue from any other, whatever address it is reached by."""
         dialect, _, _ = self._open()

@@ -83,6 +83,17 @@ def test_a_released_message_has_not_used_an_attempt(run: Run, receipts: list[str
     assert [line["attempt"] for line in run("receive", "q", "--max", "3", "--json").lines] == [1, 1, 1]
 
 
+def test_a_deadline_may_end_the_tries(run: Run) -> None:
+    assert run("configure", "q", "max_attempts=0", "backoff=1m").exit_code == 0
+    run("send", "q", "1")
+    for _ in range(2):
+        (taken,) = run("receive", "q", "--json").lines
+        assert run("nack", taken["receipt"], "--limit", "deadline").exit_code == 0
+    assert counts(run) == {"ready": 1}
+    refused = run("nack", taken["receipt"], "--limit", "never")
+    assert (refused.exit_code, "deadline" in refused.err) == (2, True)
+
+
 def test_reject_makes_dead_letters(run: Run, receipts: list[str]) -> None:
     assert run("reject", receipts[0], "--reason", "no such address").exit_code == 0
     letter = run("dead", "q", "--json").lines[0]

@@ -221,6 +221,20 @@ def test_without_keys_the_page_asks_for_none(tmp_path: Path) -> None:
     assert not [line for lines in page.commands.values() for line in lines if "KEY" in line]
 
 
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("localhost:9000", "localhost:9000"),
+        ("[::1]:9000", "[::1]:9000"),
+        ("queue.example.com", "localhost:8080"),
+        ("<b>", "localhost:8080"),
+    ],
+)
+def test_the_first_steps_go_to_where_the_page_was_asked_for(server: Server, host: str, said: str) -> None:
+    page = ask(server, "GET", "/docs", secret=ADMIN, headers={"host": host}).body.decode()
+    assert f"export ROWQ=http://{said}\n" in page
+
+
 def test_what_comes_from_the_description_is_escaped() -> None:
     document = json.loads(json.dumps(describe(ROUTES, with_keys=True)).replace("How full they are", "<script>"))
     assert "<script" not in docs_page.render(document).decode()

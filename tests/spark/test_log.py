@@ -121,6 +121,46 @@ def test_a_restored_database_is_refused_unless_the_user_lets_go(log: Open, broke
     assert lines(lax, beyond, end) == [1]
 
 
+def test_a_restored_database_is_noticed_also_when_its_log_has_grown_since(log: Open, broker: rowq.Broker) -> None:
+    broker.send_many("orders", list(range(3)))
+    reader = log()
+    before = reader.latestOffset(reader.initialOffset(), ALL)
+    number, *told = before["landmark"]
+    restored = {**before, "landmark": [number, told[0], told[1] - 1]}
+    broker.send_many("orders", list(range(2)))
+    assert reader.latestOffset(before, ALL)["line"] == 5
+    with pytest.raises(rowq.CheckpointMismatch, match="up to line 3, and the database has other lines: it was restored"):
+        reader.latestOffset(restored, ALL)
+    lax = log(failOnDataLoss="false")
+    end = lax.latestOffset(restored, ALL)
+    assert lines(lax, restored, end) == [1, 2, 3, 4, 5]
+    assert lines(lax, end, lax.latestOffset(end, ALL)) == []
+
+
+def test_a_checkpoint_whose_last_line_has_gone_by_its_age_goes_on(log: Open, broker: rowq.Broker, url: str) -> None:
+    reader = log()
+    clock = rowq.ManualClock()
+    with rowq.connect(url, clock=clock, upkeep=False) as old:
+        old.configure("orders", audit_retention=10)
+        old.send_many("orders", list(range(3)))
+        before = reader.latestOffset(reader.initialOffset(), ALL)
+        assert before["landmark"][0] == before["line"]
+        clock.advance(60)
+        old.sweep()
+    assert reader.latestOffset(before, ALL) == before
+    broker.send("orders", 1)
+    assert len(lines(reader, before, reader.latestOffset(before, ALL))) == 1
+
+
+def test_a_checkpoint_of_an_earlier_release_goes_on(log: Open, broker: rowq.Broker) -> None:
+    broker.send_many("orders", list(range(3)))
+    reader = log()
+    start = reader.latestOffset(reader.initialOffset(), ALL)
+    earlier = {name: value for name, value in start.items() if name not in ("landmark", "beginning")}
+    broker.send("orders", 1)
+    assert lines(reader, earlier, reader.latestOffset(earlier, ALL)) == [4]
+
+
 def test_a_checkpoint_of_something_else_is_refused(log: Open, broker: rowq.Broker) -> None:
     reader = log()
     start = reader.initialOffset()

@@ -16,6 +16,7 @@ from rowq.cli.files import arrivals
 from rowq.cli.parameter import Reason, Receipts, duration_option
 from rowq.cli.text import counted
 from rowq.ids import read_receipt
+from rowq.model.lifecycle import NackLimit
 
 _BATCH = 500
 
@@ -38,10 +39,16 @@ def nack(
     reason: Reason = None,
     delay: Annotated[float | None, duration_option("--delay", "Come back after this, not after the backoff.")] = None,
     released: Annotated[bool, typer.Option("--released", help="Not the message's fault: the attempt does not count.")] = False,
+    limit: Annotated[NackLimit, typer.Option("--limit", help="What ends its tries: its attempts, or its deadline too.")] = "attempts",
 ) -> None:
     """Failed: the messages come back, or are dead after their last attempt."""
     with session.connect() as broker:
-        _settle(session, receipts, "nacked", lambda batch: broker.nack_many(batch, reason=reason, delay=delay, counts=not released))
+        _settle(
+            session,
+            receipts,
+            "nacked",
+            lambda batch: broker.nack_many(batch, reason=reason, delay=delay, counts=not released, limit=limit),
+        )
 
 
 def reject(session: Session, receipts: Receipts, reason: Reason = None) -> None:

@@ -26,6 +26,9 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
+ADDRESS = b"http://localhost:8080"
+"""Where the page takes the server to be."""
+
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -75,7 +78,7 @@ def _first_steps(document: Json) -> Iterator[str]:
     with_keys = "securitySchemes" in document["components"]
     yield '<section id="first-steps">\n<h2>First steps</h2>\n<p>Tell the shell where the server is'
     yield ", and who you are:</p>\n" if with_keys else ":</p>\n"
-    yield _shell(f"export {ROWQ}=http://localhost:8080" + (f"\nexport {KEY}=rowq_…" if with_keys else ""))
+    yield _shell(f"export {ROWQ}={ADDRESS.decode()}" + (f"\nexport {KEY}=rowq_…" if with_keys else ""))
     steps = (
         (
             "Send a message. Nothing has to be made before: a queue exists by use.",

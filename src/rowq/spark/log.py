@@ -43,7 +43,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         first = self._first()
-        return self._offset(first, first)
+        return self._offset(first, first, 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._asked.most)
@@ -52,11 +52,11 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._open().settled(self._asked.table)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        first, after = self._begun(start)
+        first, after, beginning = self._begun(start)
         settled = self._open().settled(self._asked.table) if self._target is None else self._target
         upto = min(settled, after + limit.max_rows) if isinstance(limit, ReadMaxRows) else settled
         if upto > after:
-            return self._offset(upto, first)
+            return self._offset(upto, first, beginning)
         if self._target is None:
             threading.Event().wait(self._asked.poll_ms / 1000)
         return start
@@ -67,7 +67,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """By the offsets alone, so that a batch is the same after a restart. Spark does not write the first offset down, and asks for it
         again; `latest` is elsewhere then, and the end of the batch knows where it was."""
-        goes_on = start["identity"] == end["identity"] and start["first"] == end["first"] and start["line"] <= end["line"]
+        goes_on = (
+            all(start.get(name, 0) == end.get(name, 0) for name in ("identity", "first", "beginning")) and start["line"] <= end["line"]
+        )
         after, upto = int(start["line"] if goes_on else end["first"]), int(end["line"])
         if upto <= after:
             return []
@@ -94,26 +96,41 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._open().settled(self._asked.table)
         return 0 if self._asked.start == EARLIEST else int(self._asked.start)
 
-    def _begun(self, offset: dict[str, Any]) -> tuple[int, int]:
-        """The line at which the query began, and the one up to which all was read; refused if this database cannot have said so."""
+    def _begun(self, offset: dict[str, Any]) -> tuple[int, int, int]:
+        """The line at which the query began, the one up to which all was read, and how often it began anew; refused if this database
+        cannot have said so."""
         if offset.get("table") != self._asked.table:
             told = offset.get("table", "another kind of source")
             raise CheckpointMismatch(f"the checkpoint is of {told!r}, and table is {self._asked.table!r}: use a new checkpoint")
-        line, last = int(offset["line"]), self._open().last_line(self._asked.table)
-        if offset.get("identity") == self._identity and line <= last:
-            return int(offset["first"]), line
+        line, beginning = int(offset["line"]), int(offset.get("beginning", 0))
+        fault = self._fault_of(offset, line)
+        if fault is None:
+            return int(offset["first"]), line, beginning
         if not self._asked.fails_on_loss:
             _log.warning("the %s is not the one of the checkpoint, which is at line %s; it goes on from line 0", self._asked.table, line)
-            return 0, 0
-        what = "has fewer lines: it was restored" if offset.get("identity") == self._identity else "is another one"
+            return 0, 0, beginning + 1
         raise CheckpointMismatch(
-            f"the checkpoint has read {self._asked.table} up to line {line}, and the database {what}; start with a new checkpoint, "
+            f"the checkpoint has read {self._asked.table} up to line {line}, and the database {fault}; start with a new checkpoint, "
             "or let option failOnDataLoss=false begin with the first line that is there"
         )
 
-    def _offset(self, line: int, first: int) -> dict[str, Any]:
-        self._open()
-        return {"table": self._asked.table, "line": line, "first": first, "identity": self._identity}
+    def _fault_of(self, offset: dict[str, Any], line: int) -> str | None:
+        tabular = self._open()
+        if offset.get("identity") != self._identity:
+            return "is another one"
+        if line > tabular.last_line(self._asked.table):
+            return "has fewer lines: it was restored"
+        if (landmark := offset.get("landmark")) is not None:
+            found = tabular.landmark(self._asked.table, landmark[0])
+            # One that is gone, by its age or with its queue, says nothing.
+            if found is not None and found[0] == landmark[0] and found != landmark:
+                return "has other lines: it was restored, and others were written since"
+        return None
+
+    def _offset(self, line: int, first: int, beginning: int) -> dict[str, Any]:
+        landmark = self._open().landmark(self._asked.table, line)
+        offset = {"table": self._asked.table, "line": line, "first": first, "identity": self._identity}
+        return offset | {"landmark": landmark, "beginning": beginning}
 
     def _open(self) -> Tabular:
         if self._tabular is None:

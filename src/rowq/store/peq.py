@@ -27,6 +27,7 @@ SETTINGS = Settings(lease_ms=30_000, max_attempts=8, backoff=Exponential(base_ms
 _LONGEST_NAME = 63
 """PostgreSQL cuts off longer ones."""
 _STATEMENT = re.compile(r"^(?=(?:CREATE|INSERT|UPDATE) )", re.MULTILINE)
+_VIEW = re.compile(r"^CREATE OR REPLACE VIEW \{door\}\.(\w+)", re.MULTILINE)
 _FILES = ("rules", "moves", "verbs", "views")
 _PINNED = "\n".join(
     ["SET search_path = pg_catalog, pg_temp"]
@@ -55,13 +56,17 @@ def _statements(file: str, door: str, tables: str) -> list[str]:
 
 
 def examine(session: Session) -> Finding:
-    """Whether every door is made of the SQL of this release."""
-    doors = session.rows("list_doors", fingerprint=_fingerprint())
-    old = [door for door, is_new in doors if not is_new]
-    if old:
-        advice = f"run `rowq peq install {old[0]}` again, and so for each of them"
-        return Finding("doors", False, f"made by another release: {', '.join(old)}", advice)
-    return Finding("doors", True, ", ".join(door for door, _ in doors) or "none")
+    """Whether every door is made of the SQL of this release, and whole: whoever drops our tables drops the views that show them."""
+    views = _VIEW.findall(read_sql("peq/views.sql"))
+    doors = session.rows("list_doors", fingerprint=_fingerprint(), views=",".join(views))
+    for fault, faulty in (
+        ("made by another release", [door for door, is_new, _ in doors if not is_new]),
+        ("without some of their views, which went with the tables that they showed", [door for door, _, has in doors if has < len(views)]),
+    ):
+        if faulty:
+            advice = f"run `rowq peq install {faulty[0]}` again, and so for each of them"
+            return Finding("doors", False, f"{fault}: {', '.join(faulty)}", advice)
+    return Finding("doors", True, ", ".join(door for door, *_ in doors) or "none")
 
 
 def _check_door(queue: str, tables: str) -> str:

@@ -286,3 +286,8 @@ def test_the_doctor_knows_the_doors_and_which_are_old(bare: str, own: psycopg.Co
         assert finding() == (False, "made by another release: test02", "run `rowq peq install test02` again, and so for each of them")
         make_door(bare, "test02")
         assert finding()[0]
+        own.execute("DROP VIEW test01.message_queue")  # as dropping the tables does that it shows
+        ok, detail, advice = finding()
+        assert (ok, detail.rpartition(": ")[2], advice) == (False, "test01", "run `rowq peq install test01` again, and so for each of them")
+        make_door(bare, "test01")
+        assert finding()[0]

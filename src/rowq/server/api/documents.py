@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from rowq.server import docs_page
 from rowq.server.asked import Asked
+from rowq.server.loopback import is_local_host
 from rowq.server.openapi import describe
 from rowq.server.route import Route
 
@@ -28,7 +29,11 @@ class Documents:
         return Response(self._json(*_kind(asked)), media_type="application/json", headers={"cache-control": "no-store"})
 
     async def docs(self, asked: Asked[None, None]) -> Response:
-        return Response(self._page(*_kind(asked)), media_type="text/html", headers=docs_page.HEADERS)
+        page = self._page(*_kind(asked))
+        host = next((value for name, value in asked.headers if name == b"host"), b"")
+        if is_local_host(host):  # its port is the right one, whichever it is; of any other host nobody knows whether it is http
+            page = page.replace(docs_page.ADDRESS, b"http://" + host)
+        return Response(page, media_type="text/html", headers=docs_page.HEADERS)
 
 
 def _kind(asked: Asked[None, None]) -> tuple[bool, tuple[str, ...]]:

@@ -24,8 +24,17 @@ SELECT
         );
 
 -- name: list_doors
--- The doors to our tables, and whether each is made of the SQL of this release.
-SELECT n.nspname, STRPOS(p.prosrc, :fingerprint) > 0
+-- The doors to our tables, whether each is made of the SQL of this release, and how many of the views it should have are there.
+SELECT
+    n.nspname,
+    STRPOS(p.prosrc, :fingerprint) > 0,
+    (
+        SELECT COUNT(*)
+        FROM pg_class c
+        WHERE c.relnamespace = n.oid
+            AND c.relkind = 'v'
+            AND c.relname = ANY(STRING_TO_ARRAY(:views, ','))
+    )
 FROM pg_proc p
 JOIN pg_namespace n ON n.oid = p.pronamespace
 WHERE p.proname = 'made_by_rowq'
