@@ -8,7 +8,23 @@ from typing import Any
 
 import pytest
 
-from rowq import Broker, InvalidArgument, LeaseLost, MessageNotFound, Outcome, OutcomeUnknown, QueueNotFound, RowqError, ServerUnavailable
+from rowq import (
+    Broker,
+    InvalidArgument,
+    LeaseLost,
+    MessageNotFound,
+    Outcome,
+    OutcomeUnknown,
+    PayloadRejected,
+    QueueFull,
+    QueueNotFound,
+    RowqError,
+    ServerUnavailable,
+    StoreBusy,
+)
+from rowq.client.exchange import Exchange, Kind, no_answer
+from rowq.client.http import Answer
+from rowq.client.retrying import Lost, Tries
 from tests.client.conftest import Connect
 from tests.client.proxy import Mood, Proxy
 from tests.support.background import Background
@@ -96,6 +112,45 @@ def test_a_lease_that_was_lost_before_is_lost_and_not_unknown(broker: Broker, di
     direct.ack(delivery)
     with pytest.raises(LeaseLost):
         broker.ack(delivery)
+
+
+def test_a_refusal_after_a_lost_answer_leaves_it_unknown(broker: Broker, direct: Broker, proxy: Proxy) -> None:
+    """The first try may be on its way still, wherever it was held up, and be carried out when there is room again."""
+    direct.configure("q", max_depth=1)
+    direct.send("q", "x")
+    proxy.moods.append(Mood.CUT_BEFORE)
+    with pytest.raises(OutcomeUnknown, match="the next try was refused"):
+        broker.send("q", "y")
+    with pytest.raises(QueueFull):
+        broker.send("q", "y")
+    proxy.moods.append(Mood.CUT_BEFORE)
+    with pytest.raises(MessageNotFound):  # it was only to be looked at
+        broker.get("0" * 26)
+
+
+def test_what_no_server_would_take_is_refused_after_a_lost_answer_too(broker: Broker, direct: Broker, proxy: Proxy) -> None:
+    direct.configure("q", schema={"type": "integer"})
+    proxy.moods.append(Mood.CUT_BEFORE)
+    with pytest.raises(PayloadRejected):
+        broker.send("q", "no integer")
+
+
+def test_not_now_after_a_lost_answer_is_unknown_when_the_time_is_over() -> None:
+    def tried(kind: Kind) -> Tries:
+        tries = Tries(Exchange(b"POST", "/", b"", no_answer, kind), 0.2, "the server")
+        tries.mourn(Lost("cut", may_have_arrived=True))
+        return tries
+
+    busy = Answer(503, b'{"code":"store_busy","error":"nothing was written"}')
+    with pytest.raises(OutcomeUnknown, match="nothing was written"):
+        insist(tried(Kind.REPEATED), busy)
+    with pytest.raises(StoreBusy):
+        insist(tried(Kind.LOOK), busy)
+
+
+def insist(tries: Tries, answer: Answer) -> None:
+    while tries.judge(answer) is not None:
+        pass
 
 
 def test_a_lost_receive_is_asked_again_and_its_messages_come_back(broker: Broker, direct: Broker, proxy: Proxy) -> None:

@@ -60,6 +60,7 @@ def test_a_stream_ends_with_the_key_that_opened_it(tmp_path: Path) -> None:
         f"GET /v1/queues HTTP/1.1\r\n{HOST}\r\n\r\n",
         f'POST /v1/queues/q/messages HTTP/1.1\r\n{HOST}\r\nContent-Length: 13\r\n\r\n{{"payload":1}}',
     ],
+    ids=["looking", "sending"],
 )
 def test_a_connection_that_piles_up_requests_is_ended(tmp_path: Path, caplog: pytest.LogCaptureFixture, said: str) -> None:
     with serving(tmp_path) as server:

@@ -10,7 +10,7 @@ import msgspec
 
 from rowq.client.http import Answer
 from rowq.client.problem import error_of
-from rowq.errors import NotFound, ServerUnavailable
+from rowq.errors import InvalidArgument, NotFound, OutcomeUnknown, RowqError, ServerUnavailable
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -66,7 +66,15 @@ class Exchange(Generic[T_co]):
         error = error_of(answer, server)
         if self.missing is not None and isinstance(error, NotFound):
             return self.missing(answer, error)
+        if answer.is_repeat and self.kind is not Kind.LOOK and not isinstance(error, InvalidArgument):
+            raise in_doubt(error) from error
         raise error
+
+
+def in_doubt(error: RowqError) -> OutcomeUnknown:
+    """What a refusal means to somebody whose question was heard before, perhaps, and not answered: the server speaks of this try alone. The
+    earlier one may be on its way still. Only what is wrong with the question itself was wrong with it then."""
+    return OutcomeUnknown(f"an answer was lost, and the next try was refused: the first may or may not have been done [{error}]")
 
 
 def look(target: str, read: Callable[[Answer], T]) -> Exchange[T]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 
-from rowq.client.exchange import PATIENCE, Exchange, Kind
+from rowq.client.exchange import PATIENCE, Exchange, Kind, in_doubt
 from rowq.client.http import Answer
 from rowq.client.problem import error_of, is_not_now
 from rowq.errors import OutcomeUnknown, RowqError, ServerUnavailable
@@ -56,9 +56,9 @@ class Tries:
         if answer.status < 300:
             answer.is_repeat = self._may_have_arrived
             return None
-        if is_not_now(answer):
-            return self._pause(error_of(answer, self._server), answer.retry_after)
         error = error_of(answer, self._server)
+        if is_not_now(answer):
+            return self._pause(in_doubt(error) if self._is_in_doubt else error, answer.retry_after)
         if answer.status in _BY_PROXY and isinstance(error, ServerUnavailable):
             return self.mourn(Lost(str(error), may_have_arrived=True))
         answer.is_repeat = self._may_have_arrived

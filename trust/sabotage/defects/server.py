@@ -6,6 +6,22 @@ from trust.sabotage.defect import Defect
 
 DEFECTS = (
     Defect(
+        name="a-refusal-is-believed",
+        breaks="The client is told that nothing was done, although a try whose answer was lost may have done it.",
+        file="rowq/client/exchange.py",
+        old="        if answer.is_repeat and self.kind is not Kind.LOOK and not isinstance(error, InvalidArgument):",
+        new="        if False:",
+        tests=("tests/client/test_retries.py::test_a_refusal_after_a_lost_answer_leaves_it_unknown",),
+    ),
+    Defect(
+        name="serves-behind-the-last-word",
+        breaks="Of requests that pile up, those that came in one read with the last that may wait are carried out, and never answered.",
+        file="rowq/server/protocol.py",
+        old="            if self.is_piled_up:\n                raise _PiledUp",
+        new="""            if self.is_piled_up and not self._parting:\n                self._refuse(429, "too_many_requests", "no")""",
+        tests=("tests/server/test_reviewed.py::test_a_connection_that_piles_up_requests_is_ended",),
+    ),
+    Defect(
         name="no-scopes",
         breaks="A key may do everything, whatever its scopes.",
         file="rowq/server/gate.py",
