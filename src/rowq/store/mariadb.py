@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, ClassVar
 
 import pymysql
@@ -21,6 +22,8 @@ from rowq.store.mariadb_statement import MariadbQueries
 from rowq.store.retrying import TryAgain
 from rowq.store.server_dialect import ServerDialect
 
+# Read and rendered once in a process, however many brokers it opens.
+_queries = cache(MariadbQueries)
 _SNAPSHOT = b"START TRANSACTION READ ONLY"
 """Of the moment of the first look at a table. A snapshot from the very beginning could not read tables that are made in between."""
 _MOST_DRAWS = 3
@@ -41,7 +44,7 @@ class Mariadb(ServerDialect[Connection]):
         super().__init__()
         self.where = where
         self.timeout = timeout
-        self._queries = MariadbQueries()
+        self._queries = _queries()
         self._writers = MariadbConnections(known, self._queries, self._draw, where=where, timeout=timeout, writing=True)
         self._readers = MariadbConnections(known, self._queries, self._draw, where=where, timeout=timeout, writing=False)
         self._readers.give_back(self._readers.open_at_once())

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import lru_cache
 from typing import Any, Literal
 
 import psycopg
@@ -33,6 +34,9 @@ Durability = Literal["send", "full", "normal"]
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
+# Read and rendered once in a process, however many brokers it opens.
+_queries_of = lru_cache(maxsize=16)(PostgresqlQueries)
+
 
 class Postgresql(ServerDialect[Connection]):
     name = "postgresql"
@@ -48,7 +52,7 @@ class Postgresql(ServerDialect[Connection]):
         self.timeout = timeout
         self._durability = durability
         self._parameters = parameters
-        self._queries = PostgresqlQueries(schema)
+        self._queries = _queries_of(schema)
         self._connections = PostgresqlConnections(parameters, where, self._queries, timeout)
         self._connections.check()
         self._vacuum = Vacuum(self._connections, self._queries)

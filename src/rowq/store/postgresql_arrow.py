@@ -33,7 +33,7 @@ class PostgresqlArrow:
     @contextmanager
     def reading(self) -> Iterator[_Snapshot]:
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK") as connection:
-            _say(connection, "SET LOCAL jit = off")  # to compile a query takes longer than all of it
+            _say(connection, self._queries["plan_for_reading"])
             yield _Snapshot(connection, self._queries)
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:

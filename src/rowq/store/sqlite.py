@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -19,6 +20,8 @@ from rowq.store.sqlite_session import SqliteQueries, SqliteSession
 
 Durability = Literal["send", "full", "normal"]
 
+# Read and rendered once in a process, however many brokers it opens.
+_queries = cache(SqliteQueries)
 _BUSY_SLICE = 0.008
 """SQLite's own wait doubles up to 100 ms, and a busy neighbour then starves us: wait in short slices instead."""
 
@@ -45,7 +48,7 @@ class Sqlite(Dialect):
         self.path = _checked(path, must_exist)
         self.timeout = timeout
         self._durability = durability
-        self._queries = SqliteQueries()
+        self._queries = _queries()
         self._synchronous = ""
         self._idle_readers: list[sqlite3.Connection] = []
         self._busy_readers: set[sqlite3.Connection] = set()
