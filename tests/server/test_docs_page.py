@@ -217,7 +217,7 @@ def answered(answer: Answer | Stream) -> Any:
 def test_without_keys_the_page_asks_for_none(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         page = Page(ask(server, "GET", "/docs").body.decode())
-    assert page.commands["first-steps"][0] == "export ROWQ=http://localhost:8080"
+    assert page.commands["first-steps"][0] == f"export ROWQ={server.url}"
     assert not [line for lines in page.commands.values() for line in lines if "KEY" in line]
 
 
