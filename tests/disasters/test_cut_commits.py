@@ -138,6 +138,20 @@ def test_after_a_crash_the_commit_of_another_does_not_pass_for_ours(
 
 
 @postgresql_only
+@pytest.mark.parametrize("fate", [(None, False), ("in progress", True), ("committed", False)], ids=["no answer", "at it", "another life"])
+def test_a_commit_of_which_nobody_can_tell_is_unknown(
+    broker: Broker, way: CuttableWay, monkeypatch: pytest.MonkeyPatch, fate: tuple[str | None, bool]
+) -> None:
+    """Whether a crash gives the number of a transaction away is a matter of luck: here it is what was read."""
+    broker.send("other", "warms the connection up")
+    monkeypatch.setattr(Postgresql, "_read_fate", lambda *_: fate)
+    cut(way, word_for_commit(broker), arrives=False)
+    with pytest.raises(OutcomeUnknown):
+        broker.send("q", "in doubt")
+    assert way.cuts == 1
+
+
+@postgresql_only
 @before_or_after
 def test_an_ack_by_one_statement_is_answered_as_done(strokes: list[int], broker: Broker, way: CuttableWay, arrives: bool) -> None:
     broker.send_many("q", range(2))
