@@ -24,7 +24,7 @@ from rowq import (
 )
 from rowq.client.exchange import Exchange, Kind, no_answer
 from rowq.client.http import Answer
-from rowq.client.retrying import Lost, Tries
+from rowq.client.retrying import Estranged, Lost, Tries
 from tests.client.conftest import Connect
 from tests.client.proxy import Mood, Proxy
 from tests.support.background import Background
@@ -210,6 +210,13 @@ def test_what_may_be_repeated_is_repeated(broker: Broker, proxy: Proxy, verb: st
     proxy.moods.extend([Mood.CUT_AFTER, Mood.CUT_BEFORE])
     IDEMPOTENT[verb](broker)
     assert len(proxy.questions) == 3
+
+
+def test_a_server_that_is_a_stranger_all_at_once_does_not_undo_what_it_may_have_heard() -> None:
+    tries = Tries(Exchange(b"POST", "/", b"", no_answer, Kind.REPEATED), 600, "the server")
+    tries.mourn(Lost("cut", may_have_arrived=True))
+    with pytest.raises(OutcomeUnknown, match="not trusted"):
+        tries.mourn(Estranged("its certificate is not trusted", "look at it"))
 
 
 def test_a_server_that_is_away_for_a_moment_is_waited_for(connect: Connect, server: Server) -> None:

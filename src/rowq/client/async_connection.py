@@ -7,7 +7,7 @@ import socket
 from typing import cast
 
 from rowq.client.address import Address
-from rowq.client.connection import tune
+from rowq.client.connection import tune, unreached
 from rowq.client.http import Answer, Garbled, Reader
 from rowq.client.retrying import Lost
 
@@ -20,7 +20,7 @@ async def open_async_connection(address: Address, seconds: float) -> AsyncConnec
     except TimeoutError:
         raise Lost("it took too long to connect", may_have_arrived=False) from None
     except OSError as error:
-        raise Lost(str(error), may_have_arrived=False) from None
+        raise unreached(error) from None
     return connection
 
 

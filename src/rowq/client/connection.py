@@ -4,33 +4,49 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 from rowq.client.address import Address
 from rowq.client.http import Answer, Garbled, Reader
-from rowq.client.retrying import Lost
+from rowq.client.retrying import Estranged, Lost
 
 PIECE = 256 * 1024
 _ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """A host that vanished says nothing; a minute later the system notices, while a slow verb may well take longer."""
+
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+"""So do the versions of OpenSSL call an answer in plain HTTP."""
 
 
 def open_connection(address: Address, seconds: float) -> Connection:
     try:
         plain = socket.create_connection((address.host, address.port), timeout=seconds)
     except OSError as error:
-        raise Lost(str(error), may_have_arrived=False) from None
+        raise unreached(error) from None
     try:
         tune(plain)
         return Connection(plain if address.tls is None else address.tls.wrap_socket(plain, server_hostname=address.host))
     except OSError as error:  # ssl's errors are among them
         plain.close()
-        raise Lost(str(error), may_have_arrived=False) from None
+        raise unreached(error) from None
     except BaseException:
         plain.close()
         raise
+
+
+def unreached(error: OSError) -> Lost:
+    """No connection came about, so nothing was asked."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Estranged(
+            f"its certificate is not trusted ({error.verify_message})",
+            "SSL_CERT_FILE in the environment may name the certificates to trust",
+        )
+    if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
+        return Estranged("it does not speak https there", "is its address http://?")
+    return Lost(str(error), may_have_arrived=False)
 
 
 def tune(plain: socket.socket) -> None:

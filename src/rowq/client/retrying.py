@@ -25,10 +25,23 @@ _BY_PROXY = (502, 503, 504)
 class Lost(Exception):
     """No answer came. `may_have_arrived`: the question may have been heard. `is_stale`: the connection had been idle for too long."""
 
+    advice = "is it running, and is this its address?"
+    is_final = False
+
     def __init__(self, sentence: str, *, may_have_arrived: bool, is_stale: bool = False) -> None:
         super().__init__(sentence)
         self.may_have_arrived = may_have_arrived
         self.is_stale = is_stale
+
+
+class Estranged(Lost):
+    """The two cannot talk to each other before somebody changes something: another try would only take its time."""
+
+    is_final = True
+
+    def __init__(self, sentence: str, advice: str) -> None:
+        super().__init__(sentence, may_have_arrived=False)
+        self.advice = advice
 
 
 class Tries:
@@ -73,7 +86,10 @@ class Tries:
         if lost.is_stale and self._count == 0:
             self._count = 1
             return 0.0
-        return self._pause(self._unknown(lost) if self._is_in_doubt else unavailable(self._server, lost), None)
+        error = self._unknown(lost) if self._is_in_doubt else unavailable(self._server, lost)
+        if lost.is_final:
+            raise error
+        return self._pause(error, None)
 
     @property
     def _is_in_doubt(self) -> bool:
@@ -93,4 +109,4 @@ class Tries:
 
 
 def unavailable(server: str, lost: Lost) -> ServerUnavailable:
-    return ServerUnavailable(f"{server} cannot be reached: {lost}; is it running, and is this its address?")
+    return ServerUnavailable(f"{server} cannot be reached: {lost}; {lost.advice}")
