@@ -23,6 +23,7 @@ settings.register_profile("thorough", deadline=None, print_blob=True, max_exampl
 settings.load_profile(os.environ.get("ROWQ_HYPOTHESIS", "quick"))
 
 WITH_JAVA = ("spark", "pipeline")
+LONGEST = "test_crashes"
 _MISSING = "not available here: "
 
 
@@ -34,8 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts Java comes last: it takes all the machine has, beside tests that measure time."""
+    """What starts Java comes last: it takes all the machine has, beside tests that measure time. The longest of those stand far from each
+    other, so that no worker is left with all of them."""
     items.sort(key=lambda item: item.path.parent.name in WITH_JAVA)
+    first = next((place for place, item in enumerate(items) if item.path.parent.name in WITH_JAVA), len(items))
+    longest = [item for item in items[first:] if item.path.stem == LONGEST]
+    others = [item for item in items[first:] if item.path.stem != LONGEST]
+    apart = -(-len(others) // max(1, len(longest)))
+    for number, item in enumerate(longest):
+        others.insert(number * (apart + 1), item)
+    items[first:] = others
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(300))

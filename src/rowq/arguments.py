@@ -140,9 +140,9 @@ def _check_where(where: object) -> None:
                 check_text(value, name)
 
 
-def receive_max(value: object) -> int:
+def receive_max(value: object, what: str = "max") -> int:
     if type(value) is not int or not 1 <= value <= MAX_RECEIVE:
-        raise InvalidArgument(f"max must be between 1 and {MAX_RECEIVE}, not {value!r}")
+        raise InvalidArgument(f"{what} must be between 1 and {MAX_RECEIVE}, not {value!r}")
     return value
 
 

@@ -11,7 +11,7 @@ from rowq.arguments import PIECE, dead_piece
 from rowq.errors import RowqError
 from rowq.insights import Insights
 from rowq.model.message import State, Where
-from rowq.steps import Read, Sleep, Steps
+from rowq.steps import Read, Sleep, Steps, in_pieces
 from rowq.store import dead, operating
 from rowq.store.calls import Act
 from rowq.store.work import Work
@@ -33,7 +33,7 @@ def purge(insights: Insights, queue: str, states: Sequence[State], progress: Pro
                 count += yield Act(partial(operating.purge, queue=queue, state=state, seqs=piece))
                 tell(count)
 
-    return _noted(pieces, progress, partial(operating.note_purge, queue=queue, states=states))
+    return _noted(pieces, progress, "messages", partial(operating.note_purge, queue=queue, states=states))
 
 
 def treat_dead(
@@ -55,10 +55,12 @@ def treat_dead(
                     tell(count)
                 yield Sleep(max(0.0, left))
 
-    return _noted(pieces, progress, partial(dead.note, queue=queue, event=kind.event))
+    return _noted(pieces, progress, "dead letters", partial(dead.note, queue=queue, event=kind.event))
 
 
-def _noted(pieces: Callable[[Progress], Steps[None]], progress: Progress | None, note: Callable[[Work, int], None]) -> Steps[int]:
+def _noted(
+    pieces: Callable[[Progress], Steps[None]], progress: Progress | None, noun: str, note: Callable[[Work, int], None]
+) -> Steps[int]:
     """How many it was in all. What was broken off is noted too, by an error, a Ctrl-C or whoever cancels it."""
     done = 0
 
@@ -68,12 +70,13 @@ def _noted(pieces: Callable[[Progress], Steps[None]], progress: Progress | None,
         if progress is not None:
             progress(count)
 
-    try:
-        yield from pieces(tell)
-    except BaseException as error:
-        if done and not isinstance(error, GeneratorExit):
-            with suppress(RowqError):
-                yield Act(lambda work: note(work, done))
-        raise
-    yield Act(lambda work: note(work, done))
+    with in_pieces(lambda: done, noun):
+        try:
+            yield from pieces(tell)
+        except BaseException as error:
+            if done and not isinstance(error, GeneratorExit):
+                with suppress(RowqError):
+                    yield Act(lambda work: note(work, done))
+            raise
+        yield Act(lambda work: note(work, done))
     return done

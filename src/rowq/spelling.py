@@ -86,8 +86,9 @@ def read_backoff(text: str) -> Backoff:
         first, *pairs = rest.split(",")
         return _POLICIES[kind](read_duration(first), **dict(_policy_option(pair) for pair in pairs))
     except (InvalidArgument, KeyError, TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        why = f"it has no such option as {pairs[-1]!r}" if isinstance(error, TypeError) else error
         raise InvalidArgument(
-            f"{text!r} is no backoff ({error}): write 1s,5s,30s or linear:5s or exponential:1s,factor=2,cap=1h,jitter=0.1"
+            f"{text!r} is no backoff ({why}): write 1s,5s,30s or linear:5s or exponential:1s,factor=2,cap=1h,jitter=0.1"
         ) from None
 
 

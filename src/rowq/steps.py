@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
+from rowq.errors import OutcomeUnknown, RowqError
 from rowq.fusion import Fusion
 from rowq.lanes import Lanes
 from rowq.store.calls import Call
@@ -73,6 +75,17 @@ def nothing(answer: T) -> Steps[T]:
     """A verb for which there is nothing to ask: it has its answer."""
     return answer
     yield  # makes it a generator
+
+
+@contextmanager
+def in_pieces(done: Callable[[], int], noun: str) -> Iterator[None]:
+    """Around what takes many transactions. An error that says of the last one that nothing was done cannot say it of the whole."""
+    try:
+        yield
+    except RowqError as error:
+        if not (count := done()):
+            raise
+        raise OutcomeUnknown(f"it was broken off after {count} {noun}, which are done; the rest may or may not be [{error}]") from error
 
 
 def take_each(steps: Steps[T], take: Callable[[Any], Any]) -> T:

@@ -123,7 +123,7 @@ class TestFailures:
         shown = visitor.get(url.replace("&amp;", "&"))
         assert len(ids_on(shown)) == 3 and "timeout after <number> s" in shown.words
 
-    @pytest.mark.parametrize(("path", "word", "ready"), [("redrive", "requeued", 3), ("removal", "deleted", 0)])
+    @pytest.mark.parametrize(("path", "word", "ready"), [("redrive", "redriven", 3), ("removal", "deleted", 0)])
     def test_those_of_one_go(self, server: Server, visitor: Visitor, path: str, word: str, ready: int) -> None:
         these: dict[str, str | list[str]] = {"reason": "rejected", "fingerprint": "timeout after <number> s"}
         asked = visitor.post(f"/queue/emails/dead/{path}", these)
@@ -155,14 +155,14 @@ class TestActions:
         ids = kill(server, "emails", *range(5))
         assert "2 dead letters" in visitor.post("/queue/emails/dead/removal", {"id": ids[:2]}).words
         assert "2 dead letters were deleted." in confirm(visitor, "/queue/emails/dead/removal", {"id": ids[:2]}).words
-        assert "2 dead letters were requeued." in confirm(visitor, "/queue/emails/dead/redrive", {"id": ids[2:4]}).words
+        assert "2 dead letters were redriven." in confirm(visitor, "/queue/emails/dead/redrive", {"id": ids[2:4]}).words
         assert ids_on(visitor.get("/queue/emails-dlq/")) == ids[4:]
         assert count(server, "emails", "ready") == 2
 
     def test_what_somebody_else_did_meanwhile_is_told(self, server: Server, visitor: Visitor) -> None:
         ids = kill(server, "emails", *range(5))
         server.engine.driver.drive(server.engine.verbs.redrive("emails", ids[:2], None, None, None, None))
-        assert "1 of 3 dead letters was requeued." in confirm(visitor, "/queue/emails/dead/redrive", {"id": ids[:3]}).words
+        assert "1 of 3 dead letters was redriven." in confirm(visitor, "/queue/emails/dead/redrive", {"id": ids[:3]}).words
         assert "2 of 5 dead letters were deleted." in confirm(visitor, "/queue/emails/dead/removal", {"id": ids}).words
         assert "0 of 1 dead letter were deleted." in confirm(visitor, "/queue/emails/dead/removal", {"one": ids[0]}).words
         assert count(server, "emails", "ready") == 3
@@ -172,7 +172,7 @@ class TestActions:
         fields: dict[str, str | list[str]] = {"all": "yes", "limit": "2", "rate": "1000"}
         shown = visitor.post("/queue/emails/dead/redrive", fields)
         assert "2 dead letters" in shown.words and "At most 1000 a second." in shown.words
-        assert "2 dead letters were requeued." in confirm(visitor, "/queue/emails/dead/redrive", fields).words
+        assert "2 dead letters were redriven." in confirm(visitor, "/queue/emails/dead/redrive", fields).words
         assert ids_on(visitor.get("/queue/emails-dlq/")) == ids[:1:-1]
 
     @pytest.mark.parametrize("fields", [{"rate": "0"}, {"rate": "x"}, {"rate": "nan"}, {"rate": "inf"}, {"limit": "-1"}, {"limit": "1.5"}])
@@ -268,8 +268,8 @@ class TestInABrowser:
         page.goto("/dead")
         page.get_by_role("link", name="emails").click()
         assert_accessible(page)
-        page.get_by_role("button", name=f"Requeue {id}").click()
-        expect(page.get_by_role("status")).to_have_text("1 dead letter was requeued.")
+        page.get_by_role("button", name=f"Redrive {id}").click()
+        expect(page.get_by_role("status")).to_have_text("1 dead letter was redriven.")
         (delivery,) = waiting.result()
         assert (delivery.id, delivery.payload) == (id, {"to": "ada"})
 
@@ -303,9 +303,9 @@ class TestInABrowser:
         page.get_by_role("link", name="<script>").click()
         expect(page.get_by_role("heading", name="Those that match")).to_be_visible()
         expect(page.get_by_label("Choose 0")).to_have_count(1)
-        page.get_by_role("button", name="Requeue these").click()
-        page.get_by_role("button", name="Requeue these dead letters").click()
-        expect(page.get_by_role("status")).to_have_text("1 dead letter was requeued.")
+        page.get_by_role("button", name="Redrive these").click()
+        page.get_by_role("button", name="Redrive these dead letters").click()
+        expect(page.get_by_role("status")).to_have_text("1 dead letter was redriven.")
 
     def test_it_works_without_scripts(self, windows: Windows, site: Served) -> None:
         kill(site.server, "emails", *range(3))
@@ -314,9 +314,9 @@ class TestInABrowser:
         page.get_by_role("button", name="Delete all").click()
         expect(page.get_by_text(ALL)).to_be_visible()
         page.get_by_role("link", name="Cancel").click()
-        page.get_by_role("button", name="Requeue these").click()
-        page.get_by_role("button", name="Requeue these dead letters").click()
-        expect(page.get_by_role("status")).to_have_text("3 dead letters were requeued.")
+        page.get_by_role("button", name="Redrive these").click()
+        page.get_by_role("button", name="Redrive these dead letters").click()
+        expect(page.get_by_role("status")).to_have_text("3 dead letters were redriven.")
 
     def test_new_failures_appear_by_themselves(self, page: Page, server: Server) -> None:
         kill(server, "emails", 1, error="the first failure")

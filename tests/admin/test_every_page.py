@@ -116,10 +116,10 @@ def _confirm_deleting(page: Page) -> None:
     expect(page.get_by_role("heading", name="Delete all dead letters?")).to_be_visible()
 
 
-def _confirm_requeueing(page: Page) -> None:
+def _confirm_redriving(page: Page) -> None:
     page.goto(f"/queue/{LONG}-dlq/")
-    page.get_by_role("button", name="Requeue these").first.click()
-    expect(page.get_by_role("heading", name="Requeue these dead letters?")).to_be_visible()
+    page.get_by_role("button", name="Redrive these").first.click()
+    expect(page.get_by_role("heading", name="Redrive these dead letters?")).to_be_visible()
 
 
 def _be_told(page: Page) -> None:
@@ -170,7 +170,7 @@ def _be_refused(page: Page) -> None:
 
 STATES = (
     _confirm_deleting,
-    _confirm_requeueing,
+    _confirm_redriving,
     _be_told,
     _send_nonsense,
     _set_nonsense,
@@ -194,10 +194,10 @@ def test_everybody_can_use_a_job(site: Served, page: Page, monkeypatch: pytest.M
     monkeypatch.setattr(jobs, "PATIENCE", 0)
     kill(site.server, LONG, *range(50))
     page.goto(f"/queue/{LONG}-dlq/")
-    page.get_by_text("Requeue at a rate").click()
+    page.get_by_text("Redrive at a rate").click()
     page.get_by_label("At most so many a second").fill("0.5")
-    page.get_by_role("button", name="Requeue", exact=True).first.click()
-    page.get_by_role("button", name="Requeue all dead letters").click()
+    page.get_by_role("button", name="Redrive", exact=True).first.click()
+    page.get_by_role("button", name="Redrive all dead letters").click()
     expect(page.get_by_role("progressbar")).to_be_visible()
     check(page)
     page.get_by_role("button", name="Cancel").click()

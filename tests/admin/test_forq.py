@@ -56,14 +56,14 @@ class TestForPeople:
     def test_one_goes_back_into_its_queue(self, locked_site: Served, visitor: Visitor) -> None:
         first, _ = kill(locked_site.server, "emails", 1, 2)
         shown = visitor.follow(visitor.post(f"/queue/emails-dlq/messages/requeue/{first}"))
-        assert "1 dead letter was requeued." in shown.words
+        assert "1 dead letter was redriven." in shown.words
         assert (count(locked_site.server, "emails", "ready"), count(locked_site.server, "emails", "dead")) == (1, 1)
         event = locked_site.server.engine.insights.audit(first)[-1]
         assert (event.event, event.actor) == ("redriven", "key:admin")
 
     def test_all_go_back(self, locked_site: Served, visitor: Visitor) -> None:
         kill(locked_site.server, "emails", 1, 2, 3)
-        assert "3 dead letters were requeued." in visitor.follow(visitor.post("/queue/emails.dlq/messages/requeue")).words
+        assert "3 dead letters were redriven." in visitor.follow(visitor.post("/queue/emails.dlq/messages/requeue")).words
         assert count(locked_site.server, "emails", "ready") == 3
 
     def test_one_is_deleted_at_once(self, locked_site: Served, visitor: Visitor) -> None:

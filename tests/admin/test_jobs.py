@@ -45,18 +45,18 @@ def test_one_that_takes_a_moment_goes_straight_back(locked_site: Served) -> None
     kill(locked_site.server, "emails", *range(3))
     shown = visitor.post("/queue/emails/dead/redrive", {"all": "yes", "confirmed": "yes"})
     assert shown.headers["location"] == "/queue/emails-dlq/"
-    assert "3 dead letters were requeued." in visitor.follow(shown).words
+    assert "3 dead letters were redriven." in visitor.follow(shown).words
 
 
 def test_progress_is_told(locked_site: Served, visitor: Visitor) -> None:
     kill(locked_site.server, "emails", *range(3))
     url = crawl(visitor)
-    eventually(lambda: "1 of 3 requeued" in visitor.get(url).words)
+    eventually(lambda: "1 of 3 redriven" in visitor.get(url).words)
     shown = visitor.get(url)
     assert '<progress id="bar" max="3" value="1">' in shown.text and "by admin" in shown.words
     assert f'href="{url}">Look again' in shown.text
     assert 'hx-trigger="every 1s"' in shown.text
-    assert "1 of 3 requeued so far" in visitor.get("/queue/emails-dlq/").words
+    assert "1 of 3 redriven so far" in visitor.get("/queue/emails-dlq/").words
     assert "hx-refresh" not in visitor.get(url, fragment=True).headers
 
 
@@ -65,7 +65,7 @@ def test_it_may_be_cancelled_and_what_was_done_stays_done(locked_site: Served, v
     url = crawl(visitor)
     eventually(lambda: count(locked_site.server, "emails", "ready") == 1)
     shown = visitor.follow(visitor.post(f"{url}/cancellation"))
-    assert "cancelled" in shown.words and "Cancelled: 1 of 3 dead letters was requeued." in shown.words
+    assert "cancelled" in shown.words and "Cancelled: 1 of 3 dead letters was redriven." in shown.words
     assert "hx-trigger" not in shown.text
     assert visitor.get(url, fragment=True).headers["hx-refresh"] == "true"
     assert (count(locked_site.server, "emails", "ready"), count(locked_site.server, "emails", "dead")) == (1, 2)
@@ -149,10 +149,10 @@ def test_those_that_ended_are_forgotten_in_their_order(locked_site: Served, visi
 
 def begin_slowly(page: Page, rate: str) -> None:
     page.goto("/queue/emails-dlq/")
-    page.get_by_text("Requeue at a rate").click()
+    page.get_by_text("Redrive at a rate").click()
     page.get_by_label("At most so many a second").fill(rate)
-    page.get_by_role("button", name="Requeue", exact=True).first.click()
-    page.get_by_role("button", name="Requeue all dead letters").click()
+    page.get_by_role("button", name="Redrive", exact=True).first.click()
+    page.get_by_role("button", name="Redrive all dead letters").click()
     page.wait_for_url("**/jobs/*")
 
 
@@ -176,5 +176,5 @@ def test_a_bar_moves_while_somebody_looks(admin_page: Page, locked_site: Served,
 def test_the_page_tells_by_itself_how_it_ended(admin_page: Page, locked_site: Served, impatient: None) -> None:
     kill(locked_site.server, "emails", *range(15))
     begin_slowly(admin_page, "10")
-    expect(admin_page.get_by_role("status")).to_have_text("15 dead letters were requeued.")
+    expect(admin_page.get_by_role("status")).to_have_text("15 dead letters were redriven.")
     expect(admin_page.get_by_role("button", name="Cancel")).to_have_count(0)

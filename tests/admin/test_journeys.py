@@ -43,10 +43,10 @@ def test_from_the_login_to_a_dead_letter_that_is_put_right(windows: Windows, loc
     page.locator("table.letters").get_by_role("link", name=re.compile("…")).first.click()
     expect(page.get_by_role("heading", name="Why it died")).to_be_visible()
     expect(page.locator(".timeline li")).to_have_text(
-        [re.compile("sent"), re.compile("handed out"), re.compile("550 mailbox"), re.compile("died")]
+        [re.compile("enqueued"), re.compile("delivered"), re.compile("550 mailbox"), re.compile("dead")]
     )
-    page.get_by_role("button", name="Requeue").click()
-    expect(page.get_by_role("status")).to_have_text("1 dead letter was requeued.")
+    page.get_by_role("button", name="Redrive").click()
+    expect(page.get_by_role("status")).to_have_text("1 dead letter was redriven.")
     (delivery,) = receive(server, "emails")
     assert delivery.id == id
     page.goto("/actions")
@@ -134,20 +134,20 @@ class TestWhileThingsChange:
         ids = kill(site.server, "emails", 1, 2, error="the first failure")
         page.goto("/queue/emails-dlq/")
         page.get_by_label(f"Choose {ids[0]}").check()
-        page.get_by_text("Requeue at a rate").click()
+        page.get_by_text("Redrive at a rate").click()
         page.get_by_label("At most so many a second").fill("5")
         kill(site.server, "emails", 3, error="another failure")
         expect(page.get_by_role("link", name="another failure")).to_be_visible()
         expect(page.get_by_label(f"Choose {ids[0]}")).to_be_checked()
         expect(page.get_by_label("At most so many a second")).to_have_value("5")
 
-    def test_a_message_that_dies_shows_why_and_can_be_requeued(self, page: Page, site: Served) -> None:
+    def test_a_message_that_dies_shows_why_and_can_be_redriven(self, page: Page, site: Served) -> None:
         id = send(site.server, "emails", 1)
         page.goto(f"/queue/emails/messages/{id}/details")
         settle(site.server, receive(site.server, "emails")[0], to_reject("no such address"))
         expect(page.get_by_role("heading", name="Why it died")).to_be_visible()
-        page.get_by_role("button", name="Requeue").click()
-        expect(page.get_by_role("status")).to_have_text("1 dead letter was requeued.")
+        page.get_by_role("button", name="Redrive").click()
+        expect(page.get_by_role("status")).to_have_text("1 dead letter was redriven.")
 
     def test_the_first_dead_letter_takes_the_place_of_no_dead_letters(self, page: Page, site: Served) -> None:
         send(site.server, "emails", 1)
@@ -212,6 +212,8 @@ class TestAPageThatStaysOpen:
         elsewhere = page.context.new_page()
         elsewhere.goto("/")
         elsewhere.get_by_role("button", name="Log out").click()
+        expect(elsewhere).to_have_url(re.compile("/login"))
+        page.bring_to_front()  # a page that nobody sees is not told
         expect(page).to_have_url(re.compile("/login"))
         page.get_by_label("Key").fill(ADMIN)
         page.keyboard.press("Enter")

@@ -72,8 +72,8 @@ class TestDetails:
             "Time to live 1 h",
             "Backoff 1s,1m",
             "customers",
-            "sent 20",
-            "handed out attempt 1 by worker-1",
+            "enqueued 20",
+            "delivered attempt 1 by worker-1",
         ):
             assert part in words, part
 
@@ -82,10 +82,10 @@ class TestDetails:
         id = send(server, "emails", 1)
         settle(server, receive(server, "emails")[0], Nack("the mail server is away", delay=0))
         shown = visitor.get(url(id))
-        assert "Last error the mail server is away" in shown.words and "Attempts 1 of 2" in shown.words and "Requeue" not in shown.words
+        assert "Last error the mail server is away" in shown.words and "Attempts 1 of 2" in shown.words and "Redrive" not in shown.words
         settle(server, receive(server, "emails")[0], Nack("and away again", delay=0))
         shown = visitor.get(url(id))
-        for part in ("Why it died", "max attempts reached", "and away again", "the mail server is away", "Died 20", "died"):
+        for part in ("Why it died", "max attempts reached", "and away again", "the mail server is away", "Died 20", "dead attempt 2"):
             assert part in shown.words, part
         assert f'action="/queue/emails-dlq/messages/requeue/{id}"' in shown.text and f'href="{url(id, page="resend")}"' in shown.text
         assert visitor.get(url(id, "emails-dlq")).status == 200
@@ -94,7 +94,7 @@ class TestDetails:
         id = send(server, "emails", 1)
         settle(server, receive(server, "emails", consumer="worker-1")[0], Ack())
         shown = visitor.get(url(id))
-        assert shown.status == 200 and "This message is gone" in shown.words and "done" in shown.words and "worker-1" in shown.words
+        assert shown.status == 200 and "This message is gone" in shown.words and "acked" in shown.words and "worker-1" in shown.words
         assert "/removal" not in shown.text
 
     def test_a_finished_one_without_its_body(self, server: Server, visitor: Visitor) -> None:
@@ -113,7 +113,7 @@ class TestDetails:
         for _ in range(260):
             settle(server, receive(server, "emails")[0], Nack("again", delay=0, counts=False))
         shown = visitor.get(url(id))
-        assert shown.text.count("handed out") == 250 and "lines are left out" in shown.words
+        assert shown.text.count("delivered") == 250 and "lines are left out" in shown.words
 
     def test_another_queue_leads_to_the_right_one(self, server: Server, visitor: Visitor) -> None:
         id, gone = send(server, "orders", 1), send(server, "orders", 2)
@@ -205,8 +205,8 @@ class TestInTheBrowser:
         admin_page.keyboard.press("Enter")
         expect(admin_page.get_by_role("heading", name=f"Message {id}")).to_be_visible()
         lines = admin_page.locator(".timeline li")
-        expect(lines.nth(0)).to_contain_text("sent")
-        expect(lines.nth(1)).to_contain_text("handed out attempt 1 by worker-1")
+        expect(lines.nth(0)).to_contain_text("enqueued")
+        expect(lines.nth(1)).to_contain_text("delivered attempt 1 by worker-1")
         expect(lines.nth(2)).to_contain_text("no answer")
         assert_accessible(admin_page)
 

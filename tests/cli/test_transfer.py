@@ -12,6 +12,7 @@ import pytest
 
 import rowq
 from tests.cli.driver import Run
+from tests.support.life import bury
 
 
 def write_lines(path: Path, lines: list[dict[str, Any]]) -> str:
@@ -47,13 +48,30 @@ def test_a_round_trip_keeps_everything(run: Run, broker: rowq.Broker, tmp_path: 
     assert len(originals) == len(copies) == len(SENT)
     for before in originals:
         after = copies[before.headers["n"]]
-        for name in ("payload", "headers", "key", "group", "priority", "ttl_ms", "max_attempts", "backoff", "keys_if_undelivered", "state"):
+        for name in ("payload", "headers", "key", "group", "priority", "max_attempts", "backoff", "keys_if_undelivered", "state"):
             assert getattr(after, name) == getattr(before, name), name
         assert type(after.payload) is type(before.payload)
-        for name in ("due_at", "deadline"):
+        for name in ("due_at", "deadline", "expires_at"):
             there, here = getattr(before, name), getattr(after, name)
             assert here == there or abs(here - there) < 60_000, name
         assert after.id != before.id
+
+
+def test_what_is_left_of_a_ttl_is_dumped(run: Run, broker: rowq.Broker, tmp_path: Path) -> None:
+    """A message that has expired must not come to life again."""
+    broker.send("q", "long", ttl=3600)
+    broker.send("q", "short", ttl=0.001)
+    path = str(tmp_path / "q.jsonl")
+    run("dump", "q", path)
+    run("load", "copy", path)
+    assert [delivery.payload for delivery in broker.receive("copy", max=10, wait=0.05)] == ["long"]
+
+
+def test_a_dead_letter_that_somebody_has_received_is_not_dumped_unless_asked_for(run: Run, broker: rowq.Broker) -> None:
+    bury(broker, "poison")
+    broker.receive("q.dlq", lease=600)
+    assert run("dump", "q").lines == []
+    assert [line["state"] for line in run("dump", "q", "--state", "dead").lines] == ["dead"]
 
 
 def test_a_dump_line_tells_people_queue_state_and_attempts(run: Run) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from enum import Enum
 
 PIECE = 65_536
+_SURPLUS = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 class Mood(Enum):
@@ -18,6 +19,9 @@ class Mood(Enum):
     CUT_AMID = "passes on half of the answer, and hangs up"
     GARBLED = "passes the question on, and answers with what is no HTTP"
     SILENT = "passes the question on, and never answers"
+    USURPED = "passes the question on, and answers in words of its own"
+    SURPLUS = "passes on the answer, and another behind it"
+    HELD = "hangs up, and passes the question on when it is told to"
 
 
 class Proxy:
@@ -30,6 +34,11 @@ class Proxy:
         self.questions: list[bytes] = []
         """Every question that came, whatever became of it."""
         self.accepted = 0
+        self.words = b""
+        """What it answers where it answers itself."""
+        self.told = threading.Event()
+        """To pass on what it has held up."""
+        self.passed_on = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -43,6 +52,7 @@ class Proxy:
 
     def close(self) -> None:
         self._is_closed.set()
+        self.told.set()
         _end(self._listening)
         self.hang_up()
 
@@ -63,10 +73,16 @@ class Proxy:
                 mood = self.moods.popleft() if self.moods else Mood.WELL
                 if mood is Mood.CUT_BEFORE:
                     break
+                if mood is Mood.HELD:
+                    _end(client)
+                    self.told.wait(20)
                 server.sendall(question)
                 answer = _message(server)
-                if mood is Mood.WELL:
-                    client.sendall(answer)
+                if mood is Mood.HELD:
+                    self.passed_on.set()
+                    break
+                if mood in (Mood.WELL, Mood.USURPED, Mood.SURPLUS):
+                    client.sendall({Mood.WELL: answer, Mood.USURPED: self.words, Mood.SURPLUS: answer + _SURPLUS}[mood])
                     continue
                 if mood is Mood.CUT_AMID:
                     client.sendall(answer[: len(answer) // 2])

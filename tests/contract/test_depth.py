@@ -67,6 +67,13 @@ def test_a_lower_limit_takes_nothing_away(broker: Broker) -> None:
     assert drain(broker) == [1, 2, 3]
 
 
+def test_a_queue_that_holds_more_than_its_limit_says_so(broker: Broker) -> None:
+    broker.send_many("q", list(range(8)))
+    broker.configure("q", max_depth=5)
+    with pytest.raises(QueueFull, match="holds more than its 5 messages"):
+        broker.send("q", "x")
+
+
 @pytest.mark.parametrize("unlimited", [0, None])
 def test_a_limit_is_lifted(broker: Broker, unlimited: int | None) -> None:
     broker.configure("q", max_depth=1)

@@ -122,6 +122,14 @@ def test_an_id_that_the_queue_has_given_cannot_be_brought(broker: Broker) -> Non
     assert broker.get(given).payload == "first"
 
 
+def test_an_id_that_the_queue_has_given_is_taken_while_the_audit_tells_of_it(broker: Broker) -> None:
+    id = broker.send("q", "first")
+    assert drain(broker) == ["first"]
+    with pytest.raises(IdTaken):
+        broker.send("q", "second", id=id)
+    assert [event.event for event in broker.audit(id)] == ["enqueued", "delivered", "acked"]
+
+
 def test_an_own_id_that_looks_like_one_of_ours_is_found(broker: Broker) -> None:
     own = "0190163d-8694-7000-8000-00000000002a"
     broker.send("q", "x", id=own)

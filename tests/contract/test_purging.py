@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rowq import Broker, InvalidArgument, LeaseLost, State
-from tests.support.life import assert_gone, depths, drain, one_of_each, take
+from tests.support.life import assert_gone, bury, depths, drain, one_of_each, take
 
 
 def test_what_waits_is_purged_by_default(broker: Broker) -> None:
@@ -52,6 +52,17 @@ def test_a_purged_lease_is_lost(broker: Broker) -> None:
     broker.send("q", "x")
     delivery = take(broker)
     broker.purge("q", states=["leased"])
+    with pytest.raises(LeaseLost):
+        broker.ack(delivery)
+
+
+def test_a_dead_letter_that_somebody_has_received_is_purged_with_the_dead(broker: Broker) -> None:
+    for payload in ("a", "b"):
+        bury(broker, payload)
+    delivery = take(broker, "q.dlq")
+    assert broker.purge("q", states=["leased"]) == 0
+    assert broker.purge("q.dlq") == 2
+    assert depths(broker) == {}
     with pytest.raises(LeaseLost):
         broker.ack(delivery)
 

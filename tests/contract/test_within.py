@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from rowq import Broker, Draft, IdTaken, InvalidArgument, LeaseLost, Outcome, PayloadTooLarge, RowqError
@@ -261,6 +262,17 @@ def test_what_is_no_connection_is_refused(harness: Harness, no_connection: Any) 
     broker = harness.needs("within")
     with pytest.raises(InvalidArgument):
         broker.within(no_connection).send("q", "x")
+
+
+@pytest.mark.parametrize("factory", [psycopg.ClientCursor, psycopg.RawCursor])
+def test_a_cursor_factory_of_the_application_is_no_obstacle(broker: Broker, connection: Connection, factory: Any) -> None:
+    if not isinstance(connection, psycopg.Connection):
+        pytest.skip("of PostgreSQL only")
+    order(connection)
+    connection.cursor_factory = factory
+    broker.within(connection).send("q", "x", key="k")
+    connection.commit()
+    assert drain(broker) == ["x"]
 
 
 def test_a_row_factory_of_the_application_is_no_obstacle(broker: Broker, connection: Connection) -> None:

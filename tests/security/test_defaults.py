@@ -57,8 +57,8 @@ def test_it_listens_to_others_with_a_key_alone(tmp_path: Path, flag: str, host: 
     exposed = load({flag: host}, {}, folder=tmp_path).exposed
     assert exposed == host
     with pytest.raises(InvalidArgument, match="without a key"):
-        check_exposed(exposed, has_keys=False)
-    check_exposed(exposed, has_keys=True)
+        check_exposed(exposed, "sqlite:///rowq.db", has_keys=False)
+    check_exposed(exposed, "sqlite:///rowq.db", has_keys=True)
 
 
 @pytest.mark.parametrize("route", CLOSED, ids=lambda route: route.operation)

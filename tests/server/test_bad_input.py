@@ -158,6 +158,12 @@ class TestBodies:
         assert ask(server, "POST", SEND, body).problem == INVALID
         assert sent_nothing(server)
 
+    @pytest.mark.parametrize("text", [rb"\ud800", rb"a\ud800b", rb"\uDBFFx"])
+    def test_half_a_character_is_called_that(self, server: Server, text: bytes) -> None:
+        told = ask(server, "POST", SEND, b'{"payload":"%s"}' % text)
+        assert told.status == 400 and "is one half of a character" in told.json["error"]
+        assert sent_nothing(server)
+
     def test_one_bad_message_among_several_is_named_and_nothing_is_sent(self, server: Server) -> None:
         refused = ask(server, "POST", SEND, {"messages": [{"payload": 1}, {"payload": 2, "id": "a b"}]})
         assert refused.problem == INVALID

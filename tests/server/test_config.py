@@ -11,7 +11,7 @@ import pytest
 import rowq
 from rowq import InvalidArgument
 from rowq.model.access import SCOPES, digest_of
-from rowq.server.config import FILE, SCALARS, Config, check_exposed, load
+from rowq.server.config import FILE, SCALARS, Config, check_exposed, load, making_a_key
 from tests.docs.page import page
 
 DIGEST = digest_of("s3cret").hex()
@@ -252,9 +252,17 @@ class TestExposure:
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "queue.example.com", "*"])  # noqa: S104
     def test_others_reach_a_server_with_keys_only(self, folder: Path, host: str) -> None:
         assert loaded(folder, host=host).exposed == host
-        check_exposed(host, has_keys=True)
+        check_exposed(host, "sqlite:///rowq.db", has_keys=True)
         with pytest.raises(InvalidArgument, match="only listens on this machine"):
-            check_exposed(host, has_keys=False)
+            check_exposed(host, "sqlite:///rowq.db", has_keys=False)
+
+    def test_the_key_is_made_in_the_database_that_is_served(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("ROWQ_URL", raising=False)
+        assert making_a_key("sqlite:///rowq.db") == "rowq keys create NAME --scope admin"
+        assert making_a_key("sqlite:///jobs.db") == "rowq keys create NAME --scope admin --url sqlite:///jobs.db"
+        monkeypatch.setenv("ROWQ_URL", "sqlite:///jobs.db")
+        assert making_a_key("sqlite:///jobs.db") == "rowq keys create NAME --scope admin"
+        assert making_a_key("sqlite:///rowq.db") == "rowq keys create NAME --scope admin --url sqlite:///rowq.db"
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "localhost", "::1"])
     def test_this_machine_reaches_it_without(self, folder: Path, host: str) -> None:

@@ -137,6 +137,17 @@ def test_a_restored_database_is_noticed_also_when_its_log_has_grown_since(log: O
     assert lines(lax, end, lax.latestOffset(end, ALL)) == []
 
 
+def test_lines_that_a_restored_database_has_put_into_a_gap_are_noticed(log: Open, broker: rowq.Broker) -> None:
+    """Numbers that were drawn for nothing, in a transaction that was rolled back, are drawn again after a restore."""
+    broker.send_many("orders", list(range(3)))
+    reader = log()
+    before = reader.latestOffset(reader.initialOffset(), ALL)
+    number, *told = before["landmark"]
+    for landmark in ([number - 1, told[0] - 1, told[1]], None):
+        with pytest.raises(rowq.CheckpointMismatch, match="up to line 3, and the database has other lines: it was restored"):
+            reader.latestOffset({**before, "landmark": landmark}, ALL)
+
+
 def test_a_checkpoint_whose_last_line_has_gone_by_its_age_goes_on(log: Open, broker: rowq.Broker, url: str) -> None:
     reader = log()
     clock = rowq.ManualClock()

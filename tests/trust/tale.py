@@ -46,14 +46,25 @@ class Tale:
         return number
 
     def send(
-        self, *seqs: int | None, queue: str = "plain", key: str | None = None, group: str | None = None, fate: str = "answered"
+        self,
+        *seqs: int | None,
+        queue: str = "plain",
+        key: str | None = None,
+        group: str | None = None,
+        fate: str = "answered",
+        id: str | None = None,
+        ttl: int | None = None,
+        delay: int | None = None,
     ) -> str:
-        """A send of so many messages; None where nobody told which one it became. The name of the first."""
+        """A send of so many messages; None where nobody told which one it became. The name of the first. Spans are milliseconds."""
         call = self.call("send" if len(seqs) == 1 else "send_many", queue, fate=fate, code=None if fate == "answered" else "store_busy")
         known = [seq if fate == "answered" else None for seq in seqs]
-        rows = [(f"p.0.{call}.{place}", call, place, queue, key, group, None, seq) for place, seq in enumerate(known)]
+        rows = [(f"p.0.{call}.{place}", call, place, queue, key, group, id, ttl, delay, seq) for place, seq in enumerate(known)]
         self.evidence.put("sent", rows)
         return f"p.0.{call}.0"
+
+    def delete(self, seq: int, **options: Any) -> None:
+        self.evidence.put("deletions", [(self.call("delete", f"m{seq}", **options), f"m{seq}", seq)])
 
     def audit(
         self, seq: int, *events: str, queue: str = "plain", detail: str | None = None, attempt: int | None = None, at: int = 0

@@ -102,7 +102,33 @@ def of_a_dead_letter_that_comes_back_into_its_group(tale: Tale) -> None:
         tale.put(seq, "acked", "grouped")
 
 
+def of_spans_that_were_kept(tale: Tale) -> None:
+    tale.send(1, queue="brief", ttl=500)
+    tale.audit(1, "enqueued", queue="brief")
+    tale.send(2, queue="brief", delay=3000)
+    tale.audit(2, "enqueued", queue="brief")
+    tale._at += 3000
+    tale.audit(1, "expired", queue="brief")
+    tale.put(1, "expired", "brief")
+    tale.live(2, "delivered x", "acked", queue="brief", name="p.0.2.0")
+    tale.put(2, "acked", "brief")
+
+
+def of_what_operators_took_away(tale: Tale) -> None:
+    tale.send(1)
+    tale.audit(1, "enqueued")
+    tale.delete(1)
+    tale.audit(1, "deleted")
+    tale.delete(1, fate="refused", code="message_not_found")
+    tale.send(2)
+    tale.audit(2, "enqueued")
+    tale.call("purge", "plain")
+    tale.audit(2, "purged")
+
+
 TRUE = [
+    of_spans_that_were_kept,
+    of_what_operators_took_away,
     of_a_dead_letter_that_comes_back_into_its_group,
     a_true_story,
     of_the_dead,

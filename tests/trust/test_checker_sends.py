@@ -188,7 +188,7 @@ def purged_by_nobody(tale: Tale) -> None:
 def deleted_by_nobody(tale: Tale) -> None:
     tale.send(1)
     tale.live(1, "enqueued", "deleted")
-    tale.evidence.put("deletions", [("of another", 2)])
+    tale.delete(2)
 
 
 @bent("only operators remove")

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +33,44 @@ def consume(broker: Broker, process: Process, **options: Any) -> Consumer:
 
 def fail(delivery: Delivery) -> NoReturn:
     raise ValueError(f"no luck with {delivery.payload}")
+
+
+def lazy(delivery: Delivery) -> Any:
+    yield delivery
+
+
+async def lazy_async(delivery: Delivery) -> Any:
+    yield delivery
+
+
+class Lazy:
+    def __call__(self, delivery: Delivery) -> Any:
+        yield delivery
+
+
+@pytest.mark.parametrize("process", [lazy, lazy_async, partial(lazy), Lazy()], ids=["generator", "async generator", "partial", "object"])
+def test_a_function_that_would_only_begin_is_refused(broker: Broker, process: Any) -> None:
+    with pytest.raises(InvalidArgument, match="without yield"):
+        broker.consumer("q", process)
+
+
+@pytest.mark.parametrize("process", [lazy, lazy_async])
+def test_a_message_for_which_nothing_was_done_is_not_acked(broker: Broker, process: Any) -> None:
+    id = broker.send("q", "x", max_attempts=1)
+
+    def begin(delivery: Delivery) -> object:
+        return process(delivery)
+
+    with consume(broker, begin):
+        eventually(lambda: depths(broker) == {"dead": 1})
+    assert "without yield" in str(broker.get(id).error)
+
+
+def test_a_function_may_settle_its_message_itself(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    send(broker, 3)
+    with consume(broker, broker.ack):
+        eventually(lambda: set(depths(broker)) <= {"finished"})
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
 
 
 def send(broker: Broker, count: int) -> list[str]:

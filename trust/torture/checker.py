@@ -11,6 +11,7 @@ from trust.torture.checks.evidence import Evidence
 from trust.torture.checks.groups import check_groups
 from trust.torture.checks.messages import check_messages
 from trust.torture.checks.sends import check_sends
+from trust.torture.checks.spans import check_spans
 from trust.torture.checks.verdict import Verdict
 from trust.torture.logbook import ANSWERS
 
@@ -47,6 +48,7 @@ def judge(evidence: Evidence, *, has_true_clock: bool) -> Verdict:
     check_sends(evidence, verdict)
     check_groups(evidence, verdict)
     check_counts(evidence, verdict)
+    check_spans(evidence, verdict, has_true_clock=has_true_clock)
     _count(evidence, verdict)
     return verdict
 

@@ -43,6 +43,12 @@ def keeps_history(queue: str) -> bool:
     return bool(settings_of(queue)["keep"] != "none")
 
 
+def ttl_ms_of(queue: str) -> int | None:
+    """Of messages that bring none."""
+    ttl = settings_of(queue).get("ttl")
+    return None if ttl is None else int(ttl) * 1000
+
+
 def settings_of(queue: str) -> dict[str, Any]:
     """As `configure` takes them."""
     return _COMMON | QUEUES[queue]

@@ -81,7 +81,7 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
     """A file that appears under its name only when all of it is on disk."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with _opened(partial, "xb", "written") as opened:
+        with _opened(partial, "xb", "written", path) as opened:
             yield opened
             opened.flush()
             os.fsync(opened.fileno())
@@ -90,10 +90,10 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
         partial.unlink(missing_ok=True)
 
 
-def _opened(file: Path, mode: str, purpose: str) -> IO[bytes]:
+def _opened(file: Path, mode: str, purpose: str, named: Path | None = None) -> IO[bytes]:
     """Not being able to open what the user named is a wrong argument."""
     try:
         opened: IO[bytes] = file.open(mode)
     except OSError as error:
-        raise InvalidArgument(f"{file} cannot be {purpose}: {error.strerror}") from None
+        raise InvalidArgument(f"{named or file} cannot be {purpose}: {error.strerror}") from None
     return opened

@@ -127,6 +127,8 @@ def _show(session: Session, address: Address) -> None:
     if output.json:
         output.document({"url": url, "admin": address.admin, "database": address.database, "needs_key": address.needs_key})
         return
+    from rowq.server.config import making_a_key
+
     curl = 'curl -H "X-API-Key: $ROWQ_API_KEY"' if address.needs_key else "curl"
     workers = "" if address.workers == 1 else f", with {address.workers} workers"
     output.line(f"rowq {rowq.__version__} serves {address.database} at {url}{workers}")
@@ -138,7 +140,7 @@ def _show(session: Session, address: Address) -> None:
         output.line(f"  look     {address.admin}")
     output.line("")
     needed = (
-        "A key is needed: `rowq keys create NAME --scope admin` makes one."
+        f"A key is needed: `{making_a_key(address.database)}` makes one."
         if address.needs_key
         else "No key is needed, since only this machine can reach it."
     )

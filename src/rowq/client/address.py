@@ -60,8 +60,8 @@ def _place(parts: SplitResult) -> tuple[str, int]:
     try:
         host = parts.hostname or ""
         port = parts.port
-        if not host.isascii():
-            host = host.encode("idna").decode()
+        if ":" not in host:
+            host = host.encode("idna").decode()  # raises for labels that no name can have
     except ValueError:
         raise InvalidArgument("this is no URL of a server: use http://host:8080") from None
     if not _HOST.fullmatch(host):

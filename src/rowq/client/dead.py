@@ -16,7 +16,7 @@ from rowq.model.failure import matches
 from rowq.model.message import Where
 from rowq.model.queue import split_name
 from rowq.pieces import Progress
-from rowq.steps import Sleep, Steps
+from rowq.steps import Sleep, Steps, in_pieces
 from rowq.wire import Count
 from rowq.wire_look import Messages
 
@@ -58,14 +58,15 @@ def _treat(
 def _in_pieces(target: str, asked: dict[str, Any], source: Source, most: int, rate: float | None, progress: Progress | None) -> Steps[int]:
     """By id, so that a message which dies again meanwhile is not taken twice; and only if it is still one that is meant."""
     started, count, is_last = time.monotonic(), 0, False
-    while count < most and not is_last:
-        ids, is_last = yield from source()
-        if ids:
-            count += yield _ask(target, {**asked, "ids": ids[: most - count]})
-        if progress is not None:
-            progress(count)
-        if rate is not None and not is_last:
-            yield Sleep(max(0.0, started + count / rate - time.monotonic()))
+    with in_pieces(lambda: count, "dead letters"):
+        while count < most and not is_last:
+            ids, is_last = yield from source()
+            if ids:
+                count += yield _ask(target, {**asked, "ids": ids[: most - count]})
+            if progress is not None:
+                progress(count)
+            if rate is not None and not is_last:
+                yield Sleep(max(0.0, started + count / rate - time.monotonic()))
     return count
 
 

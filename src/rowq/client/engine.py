@@ -15,6 +15,7 @@ from rowq.client.insights import RemoteInsights, RemoteSweeps, RemoteUpkeep, exa
 from rowq.client.pool import Pool
 from rowq.client.retrying import Lost, Tries, unavailable
 from rowq.client.verbs import RemoteVerbs
+from rowq.errors import BrokerClosed
 from rowq.steps import Sleep, Steps, take_each, take_each_async
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class RemoteDriver:
                     answer = connection.ask(request, tries.seconds)
                 finally:
                     self._pool.give_back(connection)
-            except Lost as lost:
+            except (Lost, BrokerClosed) as lost:
                 pause: float | None = tries.mourn(lost)
             else:
                 pause = tries.judge(answer)
@@ -100,7 +101,7 @@ class RemoteDriver:
                     tries.seconds_to_connect, must_be_fresh=exchange.needs_fresh, is_waiting=exchange.wait > 0
                 ) as connection:
                     answer = await connection.ask(request, tries.seconds)
-            except Lost as lost:
+            except (Lost, BrokerClosed) as lost:
                 pause: float | None = tries.mourn(lost)
             else:
                 pause = tries.judge(answer)

@@ -10,7 +10,7 @@ import msgspec
 
 from rowq.client.http import Answer
 from rowq.client.problem import error_of
-from rowq.errors import InvalidArgument, NotFound, OutcomeUnknown, RowqError, ServerUnavailable
+from rowq.errors import NotFound, OutcomeUnknown, RowqError, ServerUnavailable
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -62,18 +62,26 @@ class Exchange(Generic[T_co]):
 
     def result(self, answer: Answer, server: str) -> T_co:
         if answer.status < 300:
-            return self.read(answer)
+            return self._read(answer)
         error = error_of(answer, server)
         if self.missing is not None and isinstance(error, NotFound):
             return self.missing(answer, error)
-        if answer.is_repeat and self.kind is not Kind.LOOK and not isinstance(error, InvalidArgument):
+        if answer.is_repeat and self.kind is not Kind.LOOK:
             raise in_doubt(error) from error
         raise error
+
+    def _read(self, answer: Answer) -> T_co:
+        try:
+            return self.read(answer)
+        except ServerUnavailable as error:
+            if self.kind is Kind.LOOK:
+                raise
+            raise OutcomeUnknown(f"it was asked for, and the answer cannot be read: it may or may not have been done [{error}]") from error
 
 
 def in_doubt(error: RowqError) -> OutcomeUnknown:
     """What a refusal means to somebody whose question was heard before, perhaps, and not answered: the server speaks of this try alone. The
-    earlier one may be on its way still. Only what is wrong with the question itself was wrong with it then."""
+    earlier one may be on its way still, and meet other settings than this one did."""
     return OutcomeUnknown(f"an answer was lost, and the next try was refused: the first may or may not have been done [{error}]")
 
 

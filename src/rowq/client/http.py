@@ -41,7 +41,9 @@ class Reader:
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            raise Garbled(str(error) or type(error).__name__) from None
+            self.keeps_alive = False
+            if not self.is_complete:  # else the answer is whole, and only what follows is none
+                raise Garbled(str(error) or type(error).__name__) from None
 
     def answer(self) -> Answer:
         pieces = self._pieces

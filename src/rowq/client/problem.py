@@ -33,6 +33,11 @@ def is_not_now(answer: Answer) -> bool:
     return answer.status == 503 and (problem := _problem(answer)) is not None and problem.code in _NOT_NOW
 
 
+def is_ours(answer: Answer) -> bool:
+    """A refusal in a server's own words; else somebody speaks who stands before it."""
+    return _problem(answer) is not None
+
+
 def error_of(answer: Answer, server: str) -> RowqError:
     problem = _problem(answer)
     if problem is None:

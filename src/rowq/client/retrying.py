@@ -11,15 +11,17 @@ import time
 
 from rowq.client.exchange import PATIENCE, Exchange, Kind, in_doubt
 from rowq.client.http import Answer
-from rowq.client.problem import error_of, is_not_now
-from rowq.errors import OutcomeUnknown, RowqError, ServerUnavailable
+from rowq.client.problem import error_of, is_not_now, is_ours
+from rowq.errors import BrokerClosed, OutcomeUnknown, RowqError, ServerUnavailable
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
 GRACE = 0.1
 """The share of the timeout by which we wait longer than the server does, so that it can say itself what it waited for in vain."""
 
-_BY_PROXY = (502, 503, 504)
+_AWAY = (502, 503, 504)
+_LATE = 408
+"""Which some proxies say of the server behind them."""
 
 
 class Lost(Exception):
@@ -72,13 +74,15 @@ class Tries:
         error = error_of(answer, self._server)
         if is_not_now(answer):
             return self._pause(in_doubt(error) if self._is_in_doubt else error, answer.retry_after)
-        if answer.status in _BY_PROXY and isinstance(error, ServerUnavailable):
+        if not is_ours(answer) and self._may_be_passed_on(answer.status):
             return self.mourn(Lost(str(error), may_have_arrived=True))
         answer.is_repeat = self._may_have_arrived
         return None
 
-    def mourn(self, lost: Lost) -> float:
+    def mourn(self, lost: Lost | BrokerClosed) -> float:
         """The seconds until the next try; raises when there is none."""
+        if isinstance(lost, BrokerClosed):
+            raise in_doubt(lost) if self._is_in_doubt else lost
         if lost.may_have_arrived:
             self._may_have_arrived = True
             if self._exchange.kind is Kind.ONCE:
@@ -90,6 +94,10 @@ class Tries:
         if lost.is_final:
             raise error
         return self._pause(error, None)
+
+    def _may_be_passed_on(self, status: int) -> bool:
+        """Somebody between us and the server answers for it. Who only looks need not be told more than that, and is so at once."""
+        return status in _AWAY or (self._exchange.kind is not Kind.LOOK and (status >= 500 or status == _LATE))
 
     @property
     def _is_in_doubt(self) -> bool:

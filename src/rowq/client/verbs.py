@@ -29,7 +29,7 @@ from rowq.client.dead import delete_dead, redrive
 from rowq.client.exchange import Exchange, Kind, gone, look, no_answer, reader
 from rowq.client.http import Answer
 from rowq.client.insights import message_target
-from rowq.errors import InvalidReceipt, OutcomeUnknown
+from rowq.errors import InvalidReceipt, NotFound, OutcomeUnknown
 from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
@@ -40,7 +40,7 @@ from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
 from rowq.model.stream import check_stream_name
 from rowq.pieces import Progress
-from rowq.steps import Sleep, Steps, nothing
+from rowq.steps import Sleep, Steps, in_pieces, nothing
 from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, of_backoff
 from rowq.wire_look import SettingsBody, to_settings
 
@@ -148,7 +148,8 @@ class RemoteVerbs:
         return Exchange(b"PUT", f"/v1/queues/{name}", _encode(changes), lambda answer: Settings(**to_settings(_set(answer))))
 
     def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Exchange[int] | Steps[int]:
-        """A server purges in one go: who watches hears of it once."""
+        """A server purges in one go: who watches hears of it once. Asked once, since a first try that is late would take what came after
+        the second."""
         split_name(queue)
         named = None if states is None else [to_state(state).value for state in listed(states, "states")]
         if named == []:
@@ -161,17 +162,17 @@ class RemoteVerbs:
                 progress(count)
             return count
 
-        return Exchange(b"DELETE", target, b"", read, is_slow=True)
+        return Exchange(b"DELETE", target, b"", read, Kind.ONCE, is_slow=True)
 
     def delete(self, id: str) -> Exchange[None]:
         return Exchange(b"DELETE", message_target(id), b"", no_answer, missing=gone)
 
     def delete_queue(self, queue: str) -> Exchange[None]:
-        return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}", b"", no_answer, is_slow=True, missing=gone)
+        return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}", b"", no_answer, Kind.ONCE, is_slow=True)
 
     def forget(self, key: KvKey) -> Exchange[bool]:
         target = f"/v1/keys?key={quote(_encode(to_kv_key(key)), safe='')}"
-        return Exchange(b"DELETE", target, b"", lambda answer: True, missing=lambda answer, error: False)
+        return Exchange(b"DELETE", target, b"", lambda answer: True, missing=_was_not_there)
 
     def register(self, queue: str, dead_after: Duration) -> Exchange[Membership]:
         """The id is ours, and so a second try is the same consumer."""
@@ -245,6 +246,12 @@ def _wait(queue: str, asked: dict[str, Any], seconds: float) -> Steps[list[Deliv
             yield Sleep(min(UNASKED_PAUSE, until - now))
 
 
+def _was_not_there(answer: Answer, error: NotFound) -> bool:
+    if answer.is_repeat:
+        raise OutcomeUnknown("an answer was lost, and the next try found nothing: the first may have forgotten it") from error
+    return False
+
+
 def _receipt(delivery: object) -> str:
     """Text that cannot be a receipt is left to the server, which does not find it."""
     if isinstance(delivery, Delivery):
@@ -272,8 +279,9 @@ def _settle(receipts: list[str], verdict: Verdict | Extend, read: Callable[[Answ
 
 def _settle_in_pieces(receipts: list[str], verdict: Verdict | Extend) -> Steps[list[Outcome]]:
     outcomes: list[Outcome] = []
-    for start in range(0, len(receipts), MAX_RECEIPTS):
-        outcomes += yield _settle(receipts[start : start + MAX_RECEIPTS], verdict, _outcomes)
+    with in_pieces(lambda: len(outcomes), "deliveries"):
+        for start in range(0, len(receipts), MAX_RECEIPTS):
+            outcomes += yield _settle(receipts[start : start + MAX_RECEIPTS], verdict, _outcomes)
     return outcomes
 
 

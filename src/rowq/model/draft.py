@@ -22,7 +22,7 @@ MAX_KV_KEYS = 1000
 MAX_KV_PARTS = 20
 MAX_NAME = 255
 MAX_PRIORITY = 1 << 31
-_OWN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_OWN_ID = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}")
 
 KEYED, GROUPED, HAS_DEADLINE, HAS_OWN_ID, HAS_KV_KEYS = 1, 2, 4, 8, 16
 """Marks travel with a message's lease, so that settling a plain one reads nothing else."""
@@ -158,7 +158,7 @@ def _name(value: object, what: str) -> str:
 
 def _own_id(value: object) -> str:
     if not isinstance(value, str) or not _OWN_ID.fullmatch(value):
-        raise InvalidArgument(f"id must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -, not {value!r}")
+        raise InvalidArgument(f"id must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -, and more than . or .., not {value!r}")
     return value
 
 

@@ -22,8 +22,13 @@ def to_ms(value: object, what: str, *, least: int = 0, most: int = LONGEST_MS) -
     else:
         raise InvalidArgument(f"{what} must be seconds (a number or a timedelta), not {type(value).__name__}")
     if not least <= seconds * 1000 <= most:  # not a number is between nothing
-        raise InvalidArgument(f"{what} must be between {least / 1000:g} and {most / 1000:g} seconds, not {seconds!r}")
+        raise InvalidArgument(f"{what} must be between {least / 1000:g} seconds and {_written(most)}, not {seconds!r}")
     return max(least, round(seconds * 1000))
+
+
+def _written(ms: int) -> str:
+    days, rest = divmod(ms, 86_400_000)
+    return f"{ms / 1000:g} seconds" if rest else f"{days} days"
 
 
 def read_seconds(text: str) -> float | None:

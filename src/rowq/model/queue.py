@@ -11,8 +11,8 @@ from rowq.errors import InvalidArgument, NameReserved
 from rowq.model.retry import Backoff, Delays, Millis, PositiveMillis, implied_attempts
 
 DEAD_SUFFIXES = (".dlq", "-dlq")
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}(?:[.-]dlq)?")
-"""The suffix comes on top: the longest name has dead letters too."""
+_NAME = re.compile(r"(?!\.{1,2}(?:[.-]dlq)?$)[A-Za-z0-9._-]{1,64}(?:[.-]dlq)?")
+"""The suffix comes on top: the longest name has dead letters too. What a browser takes for a way up or back is no name."""
 
 Whole = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=256 << 20)]
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 def check_name(name: object) -> str:
     """A queue's name as it may be read from; the reserved names of dead letters are allowed."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidArgument(f"{name!r} is no queue name: use 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+        raise InvalidArgument(f"{name!r} is no queue name: use 1 to 64 of the characters A-Z a-z 0-9 . _ -, and not . or .. alone")
     return name
 
 
@@ -132,7 +132,7 @@ def check_own_name(name: object) -> str:
     checked = check_name(name)
     if checked.endswith(DEAD_SUFFIXES):
         raise NameReserved(
-            f"{checked!r} means the dead letters of {checked[:-4]!r}: receive, browse or redrive them, but send to the queue itself"
+            f"{checked!r} means the dead letters of {checked[:-4]!r}: receive, browse, redrive or purge them; the rest is for the queue"
         )
     return checked
 

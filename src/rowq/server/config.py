@@ -22,6 +22,7 @@ from rowq.store.policies import check_schema
 from rowq.wire_look import SettingsBody, to_settings
 
 FILE = "rowq.toml"
+DEFAULT_URL = "sqlite:///rowq.db"
 KEY_OF_ENVIRONMENT = "env"
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
@@ -31,7 +32,7 @@ Bytes = Annotated[int, Meta(ge=1_024, le=1 << 30)]
 class Config(Struct, frozen=True, kw_only=True):
     """Everything that can be said; the values here hold where nobody says anything."""
 
-    url: str = "sqlite:///rowq.db"
+    url: str = DEFAULT_URL
     redis: str | None = None
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
@@ -117,13 +118,19 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path
     return config
 
 
-def check_exposed(host: str | None, *, has_keys: bool) -> None:
+def check_exposed(host: str | None, url: str, *, has_keys: bool) -> None:
     """Whoever can reach the server could read and delete everything, so without a key only this machine may."""
     if host is not None and not has_keys:
         raise InvalidArgument(
-            f"without a key the server only listens on this machine, not on {host}: make one with `rowq keys create NAME --scope admin`, "
+            f"without a key the server only listens on this machine, not on {host}: make one with `{making_a_key(url)}`, "
             "set ROWQ_API_KEY, or leave --host and --admin-host at 127.0.0.1"
         )
+
+
+def making_a_key(url: str) -> str:
+    """The command, with the database where it would not look for that by itself. `url` has no password in it."""
+    looks_there = url == redact(os.environ.get("ROWQ_URL") or DEFAULT_URL)
+    return "rowq keys create NAME --scope admin" + ("" if looks_there else f" --url {url}")
 
 
 def _shown_to_all(flags: Mapping[str, Any]) -> list[str]:
@@ -164,7 +171,7 @@ def _check_together(config: Config) -> None:
     scheme = config.url.partition("://")[0].lower()
     if scheme in ("http", "https"):
         raise InvalidArgument(
-            "the URL to serve names a server, perhaps by ROWQ_URL, which is for clients too: name a database, such as --url sqlite:///rowq.db"
+            f"the URL to serve names a server, perhaps by ROWQ_URL, which is for clients too: name a database, such as --url {DEFAULT_URL}"
         )
     if config.workers > 1 and scheme == "sqlite":
         raise InvalidArgument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -20,6 +21,7 @@ from rowq.wire import MessageBody, SendBody, to_backoff
 
 T = TypeVar("T")
 
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _MAX_QUERY_FIELDS = 100
 
@@ -61,7 +63,7 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(data)
     except _UNREADABLE as error:
-        raise InvalidArgument(f"the body cannot be read: {_sentence(error)}") from None
+        raise InvalidArgument(f"the body cannot be read: {_lone_surrogate(data, error) or _sentence(error)}") from None
 
 
 def split_query(query: bytes) -> list[tuple[str, str]]:
@@ -163,6 +165,12 @@ def _too_large(limit: int) -> HttpError:
     return HttpError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body_too_large", f"the body is larger than {limit} bytes: send fewer messages at once"
     )
+
+
+def _lone_surrogate(data: bytes, error: Exception) -> str | None:
+    """What the decoder takes for a text that was cut off."""
+    lone = _LONE_SURROGATE.search(data) if "truncated" in str(error) or "hex escape" in str(error) else None
+    return None if lone is None else f"{lone[0].decode()} is one half of a character, and the other half is not there"
 
 
 def _sentence(error: Exception) -> str:

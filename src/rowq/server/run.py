@@ -86,7 +86,8 @@ class _Entrance:
         self.engine = engine
         self.gate = (logs.NamingGate if config.access_log else Gate)(config.keys, self._known_keys)
         self.learn()
-        check_exposed(config.exposed, has_keys=not self.gate.is_open)
+        database = logs.redact(config.url)
+        check_exposed(config.exposed, database, has_keys=not self.gate.is_open)
         self.sockets: list[socket.socket] = []
         self.admin_sockets: list[socket.socket] = []
         stack.callback(self.close)
@@ -97,13 +98,13 @@ class _Entrance:
             )
         for host, sockets in ((config.host, self.sockets), (config.admin_host, self.admin_sockets)):
             if is_exposed(sockets):
-                check_exposed(host, has_keys=not self.gate.is_open)
+                check_exposed(host, database, has_keys=not self.gate.is_open)
                 self.gate.shut()
         self.tls = None if config.tls_cert is None else tls_context(config.tls_cert, config.tls_key, http2=config.http2)
         self.protocol = _protocol(config)
         self.address = Address(
             _url(config, config.host, self.sockets),
-            logs.redact(config.url),
+            database,
             not self.gate.is_open,
             config.workers,
             _url(config, config.admin_host, self.admin_sockets) if self.admin_sockets else None,

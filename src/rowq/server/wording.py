@@ -85,7 +85,7 @@ FIELDS = {
     "priority": "Higher goes first.",
     "delay_ms": "Not before this time has passed.",
     "ttl_ms": "For how long it may wait; 0 for ever. What happens then is the queue's `on_expire`.",
-    "deadline_ms": "After this time it is not delivered again.",
+    "deadline_ms": "By when it must be done: a lease ends there at the latest, and an at-most-once queue does not deliver it later.",
     "deadline": "When it is no longer delivered.",
     "max_attempts": "How often it is delivered before it is a dead letter; 0 without limit.",
     "backoff_ms": "The delay before each retry, as a list or as a policy.",

@@ -42,8 +42,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._queues: tuple[str, ...] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
+        """Without a landmark: before a line that the user names, others may appear still."""
         first = self._first()
-        return self._offset(first, first, 0)
+        return self._place(first, first, 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._asked.most)
@@ -120,17 +121,19 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return "is another one"
         if line > tabular.last_line(self._asked.table):
             return "has fewer lines: it was restored"
-        if (landmark := offset.get("landmark")) is not None:
-            found = tabular.landmark(self._asked.table, landmark[0])
-            # One that is gone, by its age or with its queue, says nothing.
-            if found is not None and found[0] == landmark[0] and found != landmark:
+        if "landmark" in offset:
+            then, now = offset["landmark"], tabular.landmark(self._asked.table, line)
+            # One that is gone, by its age or with its queue, says nothing. Where there was none, none can have come.
+            if now is not None and now != then and (then is None or now[0] >= then[0]):
                 return "has other lines: it was restored, and others were written since"
         return None
 
     def _offset(self, line: int, first: int, beginning: int) -> dict[str, Any]:
-        landmark = self._open().landmark(self._asked.table, line)
-        offset = {"table": self._asked.table, "line": line, "first": first, "identity": self._identity}
-        return offset | {"landmark": landmark, "beginning": beginning}
+        return self._place(line, first, beginning) | {"landmark": self._open().landmark(self._asked.table, line)}
+
+    def _place(self, line: int, first: int, beginning: int) -> dict[str, Any]:
+        self._open()
+        return {"table": self._asked.table, "line": line, "first": first, "identity": self._identity, "beginning": beginning}
 
     def _open(self) -> Tabular:
         if self._tabular is None:

@@ -39,10 +39,14 @@ def read_page(session: Session, page: Page) -> list[Message]:
 
 
 def read_all(session: Session, queue: str, state: State) -> Iterator[Message]:
-    a, b = _beginning(state)
+    """A dead letter that somebody has received is one still, as everywhere where messages are counted or removed by their state."""
     everything = {"message_key": None, "group_key": None, "text": None, "sent_after": None, "sent_before": None, "limit": FOR_EVER}
-    for row in session.stream(f"browse_{state}", queue=queue, a=a, b=b, **everything):
-        yield to_message(row, state)
+    for place in (State.LEASED, State.DEAD) if state is State.DEAD else (state,):
+        a, b = _beginning(place)
+        for row in session.stream(f"browse_{place}", queue=queue, a=a, b=b, **everything):
+            message = to_message(row, state)
+            if place is not State.LEASED or (message.reason is None) == (state is State.LEASED):
+                yield message
 
 
 def _beginning(state: State) -> tuple[Any, int]:

@@ -73,14 +73,22 @@ def purge(work: Work, queue: str, state: State, seqs: list[int]) -> int:
             work.tally.counts[queue, "purged"] += len(still)
         work.flush()
         return len(still)
-    held = hold(work.session, seqs, state)
-    if state is State.LEASED:
-        kept = streamed(work.session, seqs)
-        held = [one for one in held if one.seq not in kept]
+    held = _still_in(work, state, seqs)
     for one in held:
         remove(work, one, "purged")
     groups.call_up(work)
     return len(held)
+
+
+def _still_in(work: Work, state: State, seqs: list[int]) -> list[Held]:
+    """A dead letter that somebody has received is one still."""
+    if state not in (State.LEASED, State.DEAD):
+        return hold(work.session, seqs, state)
+    kept = streamed(work.session, seqs)
+    leased = [one for one in hold(work.session, seqs, State.LEASED) if one.seq not in kept]
+    if state is State.LEASED:
+        return [one for one in leased if one.reason is None]
+    return [one for one in leased if one.reason is not None] + hold(work.session, seqs, State.DEAD)
 
 
 def note_purge(work: Work, count: int, *, queue: str, states: Sequence[State]) -> None:

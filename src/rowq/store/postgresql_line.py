@@ -183,7 +183,9 @@ class Cursor:
     """A connection of the application, or one that is used as the driver has it."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._cursor = connection.cursor(binary=True, row_factory=tuple_row)
+        # Not `connection.cursor()`: the application may have set a factory whose cursors write values into the statement.
+        self._cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+        self._cursor.format = pq.Format.BINARY
         adapt(self._cursor.adapters)
 
     def send(self, statement: Statement, values: dict[str, Any]) -> None:

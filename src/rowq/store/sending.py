@@ -154,9 +154,8 @@ class _Admission:
             known.counted_at = news
             wanted = _count_new(self._work, call)
         if wanted and known.depth_bound + wanted > limit:
-            raise QueueFull(
-                f"{queue!r} holds {known.depth_bound} of at most {limit} messages: wait until some are done, or raise max_depth"
-            )
+            holds = f"{known.depth_bound} of at most {limit}" if known.depth_bound <= limit else f"more than its {limit}"
+            raise QueueFull(f"{queue!r} holds {holds} messages: wait until some are done, or raise max_depth")
         known.depth_bound += wanted
         self._admitted[queue] += wanted
 

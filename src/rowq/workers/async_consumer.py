@@ -18,7 +18,7 @@ from rowq.model.message import Delivery
 from rowq.steps import take_each_async
 from rowq.waiting import LoopWait
 from rowq.workers.hand import Rest
-from rowq.workers.plan import Plan, Process
+from rowq.workers.plan import Plan, Process, insist_on_work
 from rowq.workers.shift import Shift
 
 
@@ -114,6 +114,8 @@ class AsyncConsumer:
                     return error
             if inspect.isawaitable(answer):
                 await answer
+            else:
+                insist_on_work(answer)
         except asyncio.CancelledError as cancelled:
             task = asyncio.current_task()
             if task is not None and task.cancelling():

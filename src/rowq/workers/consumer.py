@@ -17,7 +17,7 @@ from rowq.model.message import Delivery
 from rowq.steps import take_each
 from rowq.waiting import ThreadWait
 from rowq.workers.hand import Rest
-from rowq.workers.plan import Plan
+from rowq.workers.plan import Plan, insist_on_work
 from rowq.workers.shift import Shift
 
 
@@ -118,6 +118,8 @@ class _Handler:
             if answer is not None and inspect.isawaitable(answer):
                 self._runner = self._runner or asyncio.Runner()
                 self._runner.run(_awaited(answer))
+            else:
+                insist_on_work(answer)
         except BaseException as error:  # whatever it is: it concerns this message alone
             return error
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import isasyncgen, isasyncgenfunction, isgenerator, isgeneratorfunction
 from typing import TypedDict
 
 import msgspec
@@ -15,6 +16,7 @@ from rowq.model.message import Delivery, Duration
 from rowq.model.queue import DeliveryMode, check_own_name
 
 MOST_AT_ONCE = 10_000
+_LAZY = "process gives a generator, which does nothing until somebody asks it: do the work in a function without yield"
 
 Process = Callable[[Delivery], Awaitable[object] | object]
 """Is called for each message; returns when it is done, raises when it failed."""
@@ -67,13 +69,15 @@ def to_plan(queue: str, process: Process, options: ConsumerOptions) -> Plan:
         raise InvalidArgument(f"unknown option {unknown[0]!r}; options are: {', '.join(ConsumerOptions.__annotations__)}")
     if not callable(process):
         raise InvalidArgument(f"process must be a function that takes a delivery, not {type(process).__name__}")
+    if any(isgeneratorfunction(each) or isasyncgenfunction(each) for each in (process, type(process).__call__)):
+        raise InvalidArgument(_LAZY)
     mode = options.get("delivery", "at_least_once")
     check_mode(mode)
     lease_ms = optional_ms(options.get("lease"), "lease", least=1)
     plan = Plan(
         check_own_name(queue),
         process,
-        receive_max(options.get("batch_size", 10)),
+        receive_max(options.get("batch_size", 10), "batch_size"),
         _count(options.get("concurrency", 1), "concurrency"),
         _flag(options.get("partitioned", False), "partitioned"),
         mode,
@@ -87,6 +91,12 @@ def to_plan(queue: str, process: Process, options: ConsumerOptions) -> Plan:
     if plan.dead_after <= plan.beat:
         raise InvalidArgument(f"dead_after must be longer than beat: {plan.dead_after:g} s are over before the next beat")
     return plan
+
+
+def insist_on_work(answer: object) -> None:
+    """Of a function that has returned: nothing was done if it only gave something that would do it."""
+    if isgenerator(answer) or isasyncgen(answer):
+        raise InvalidArgument(_LAZY)
 
 
 def _count(value: object, what: str) -> int:

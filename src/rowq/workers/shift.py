@@ -176,10 +176,13 @@ class Shift:
             raise
 
     def _note_settled(self, deliveries: list[Delivery], outcomes: list[Outcome]) -> None:
-        self.hand.forget(deliveries)
-        lost = len(outcomes) - outcomes.count(Outcome.DONE)
+        not_ours = [delivery for delivery, outcome in zip(deliveries, outcomes, strict=True) if outcome is not Outcome.DONE]
+        lost = sum(map(self.hand.is_lost, not_ours))
         if lost:
             _log.warning("%s messages of %s were settled too late: their leases were lost", lost, self._plan.queue)
+        elif not_ours:
+            _log.debug("%s messages of %s were settled before, by their function or by an operator", len(not_ours), self._plan.queue)
+        self.hand.forget(deliveries)
 
     def _extend(self) -> Steps[None]:
         if self._lease is None:

@@ -17,8 +17,8 @@ _SCHEMA = """
 CREATE TABLE calls (id INTEGER PRIMARY KEY, participant TEXT, way TEXT, thread INTEGER, number INTEGER, verb TEXT, subject TEXT,
     asked INTEGER, answered INTEGER, fate TEXT, code TEXT);
 -- A message of a send, by the name that it carries; seq where an answer told it.
-CREATE TABLE sent (name TEXT PRIMARY KEY, call INTEGER, place INTEGER, queue TEXT, message_key TEXT, group_key TEXT, id TEXT, seq INTEGER)
-    WITHOUT ROWID;
+CREATE TABLE sent (name TEXT PRIMARY KEY, call INTEGER, place INTEGER, queue TEXT, message_key TEXT, group_key TEXT, id TEXT,
+    ttl_ms INTEGER, delay_ms INTEGER, seq INTEGER) WITHOUT ROWID;
 -- A message in the answer to a receive. tag is the name under which it was received.
 CREATE TABLE taken (id INTEGER PRIMARY KEY, call INTEGER, tag TEXT, seq INTEGER, attempt INTEGER, until INTEGER, name TEXT,
     group_key TEXT, token INTEGER);
@@ -31,7 +31,7 @@ CREATE TABLE events (id INTEGER PRIMARY KEY, at INTEGER, queue TEXT, seq INTEGER
 CREATE TABLE places (seq INTEGER, queue TEXT, state TEXT, attempts INTEGER, group_key TEXT);
 CREATE TABLE bodies (seq INTEGER PRIMARY KEY, name TEXT, group_key TEXT);
 CREATE TABLE own_ids (id TEXT PRIMARY KEY, seq INTEGER) WITHOUT ROWID;
-CREATE TABLE deletions (id TEXT, seq INTEGER);
+CREATE TABLE deletions (call INTEGER, id TEXT, seq INTEGER);
 CREATE TABLE stats (queue TEXT, state TEXT, count INTEGER);
 """
 

@@ -48,6 +48,29 @@ _QUESTIONS = {
             AND NOT EXISTS (
                 SELECT 1 FROM events l WHERE l.seq = e.seq
                 AND l.event IN ('delivered', 'purged', 'deleted', 'replaced', 'superseded', 'expired'))""",
+    "no more came than was sent": """
+        SELECT NULL, u.count || ' messages came to ' || u.queue || ' unknown to all, and ' || coalesce(m.count, 0) || ' sends may have'
+        FROM (
+            SELECT queue, COUNT(*) AS count FROM events WHERE event = 'enqueued'
+                AND seq NOT IN (SELECT seq FROM sent WHERE seq IS NOT NULL) AND seq NOT IN (SELECT seq FROM seen) GROUP BY queue
+        ) AS u LEFT JOIN (
+            SELECT s.queue, COUNT(*) AS count FROM sent s JOIN calls c ON c.id = s.call
+            WHERE c.fate = 'unknown' AND s.name NOT IN (SELECT name FROM seen) GROUP BY s.queue
+        ) AS m USING (queue) WHERE u.count > coalesce(m.count, 0)""",
+    "a refused id is not taken": """
+        SELECT o.seq, s.name || ' was refused (' || c.code || '), and its id is there' FROM sent s
+        JOIN calls c ON c.id = s.call JOIN own_ids o ON o.id = s.id WHERE c.fate = 'refused'""",
+    "only a key makes way": """
+        SELECT e.seq, 'it was ' || e.event || ' in ' || e.queue FROM events e
+        WHERE e.event IN ('replaced', 'superseded') AND e.seq IS NOT NULL
+            AND EXISTS (SELECT 1 FROM sent s WHERE s.seq = e.seq AND s.message_key IS NULL)""",
+    "a message has one key": """
+        SELECT seq, MIN(message_key) || ' and ' || MAX(message_key) FROM sent WHERE seq IS NOT NULL
+        GROUP BY seq HAVING COUNT(DISTINCT message_key) > 1""",
+    "who is named is known": """
+        SELECT NULL, t.tag || ' got ' || t.name || ' under an id that the database does not know' FROM taken t WHERE t.seq IS NULL
+        UNION ALL SELECT NULL, c.participant || ' was told that ' || s.verb || ' is done of an id that the database does not know'
+            FROM said s JOIN calls c ON c.id = s.call WHERE s.seq IS NULL AND s.outcome = 'done'""",
 }
 _UNANSWERED = """
 SELECT s.call, s.place, n.seq, (SELECT COUNT(*) FROM sent o WHERE o.call = s.call) FROM sent s
@@ -100,4 +123,4 @@ def _written(evidence: Evidence, call: int, first: int, size: int) -> int:
 
 def _accuse(evidence: Evidence, verdict: Verdict, check: str, rows: Iterator[Row]) -> None:
     for seq, what in rows:
-        verdict.accuse(check, f"message {seq}: {what}", evidence.story_of(seq) if seq is not None else "")
+        verdict.accuse(check, what if seq is None else f"message {seq}: {what}", "" if seq is None else evidence.story_of(seq))

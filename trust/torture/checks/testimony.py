@@ -77,7 +77,7 @@ class Witness:
             case "receive":
                 self._receive(call)
             case "delete":
-                self._put("deletions", (what[0], message_of(what[0])))
+                self._put("deletions", (call.id, what[0], message_of(what[0])))
             case "count" if told is not None:
                 self._put("counts", *((call.id, *counted) for counted in told[0]))
             case settle if settle in SETTLES:
@@ -86,10 +86,10 @@ class Witness:
     def _send(self, call: Call) -> None:
         queue, drafts = call.what
         for place, draft in enumerate(drafts):
-            key, group, own_id = draft or (None, None, None)
+            key, group, own_id, ttl, delay = draft or (None,) * 5
             id = own_id if call.told is None else call.told[0][place]
             seq = None if call.told is None or id is None else message_of(id)
-            self._put("sent", (f"{call.name}.{place}", call.id, place, queue, key, group, id, seq))
+            self._put("sent", (f"{call.name}.{place}", call.id, place, queue, key, group, id, ttl, delay, seq))
 
     def _receive(self, call: Call) -> None:
         for place, (message, attempt, until, name, group, token) in enumerate(call.told[0] if call.told is not None else ()):

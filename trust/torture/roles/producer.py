@@ -11,6 +11,8 @@ from trust.torture.ways.hands import Caller, Hands
 SIZES = (1,) * 57 + (2, 3, 5)
 """Most sends are single ones: a million calls are to be many calls, not many messages."""
 GROUPS, KEYS = 100, 150
+DELAYS = (0,) * 30 + (0.05, 0.05, 0.05, 1, 1, 1, 3)
+"""Seconds; the longest is one of which hosts that differ by a second can say whether it was kept."""
 
 
 def produce(hands: Hands, caller: Caller, choose: random.Random, name: str) -> None:
@@ -21,7 +23,7 @@ def produce(hands: Hands, caller: Caller, choose: random.Random, name: str) -> N
     if not hands.tells_ids:
         drafts = [rowq.Draft(draft.payload, id=_own_id(choose), delay=draft.delay) for draft in drafts]
     verb = "send" if len(drafts) == 1 else "send_many"
-    said = [[draft.key, draft.group, draft.id] if draft.key or draft.group or draft.id else None for draft in drafts]
+    said = [_said(draft) for draft in drafts]
     caller.call(verb, [queue, said], lambda: hands.send(queue, drafts), lambda ids: [ids])
 
 
@@ -31,10 +33,17 @@ def _draft(choose: random.Random, queue: str, name: str) -> rowq.Draft:
         key=f"key-{choose.randrange(KEYS)}" if queue == "keyed" else None,
         group=f"group-{choose.randrange(GROUPS)}" if queue == "grouped" else None,
         priority=choose.choice((0, 0, 0, 0, 5, -5)) if queue != "brief" else 0,
-        delay=choose.choice((0, 0, 0, 0, 0, 0.05, 1)),
+        delay=choose.choice(DELAYS),
         ttl=choose.choice((0.5, 2)) if choose.random() < 0.02 else None,
         id=_own_id(choose) if choose.random() < 0.05 else None,
     )
+
+
+def _said(draft: rowq.Draft) -> list[object] | None:
+    """What the checker has to know of it; of most there is nothing."""
+    ttl, delay = (None if span is None else round(float(str(span)) * 1000) for span in (draft.ttl, draft.delay or None))
+    said: list[object] = [draft.key, draft.group, draft.id, ttl, delay]
+    return said if any(said) else None
 
 
 def _own_id(choose: random.Random) -> str:

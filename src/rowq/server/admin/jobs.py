@@ -39,9 +39,9 @@ class _Cancelled(Exception):
 class Job(Struct, eq=False, kw_only=True):
     queue: str
     what: str
-    """`Requeue all dead letters`."""
+    """`Redrive all dead letters`."""
     done_word: str
-    """`requeued`."""
+    """`redriven`."""
     noun: str
     back: str
     """The page that it was started from."""
@@ -64,7 +64,7 @@ class Job(Struct, eq=False, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """`3 of 5 dead letters were requeued`; somebody else may have been there first."""
+        """`3 of 5 dead letters were redriven`; somebody else may have been there first."""
         of_how_many = "" if self.total is None or self.total <= self.done else f" of {self.total:,}"
         is_one = (self.total if of_how_many else self.done) == 1
         words = f"{self.done:,}{of_how_many} {self.noun}{'' if is_one else 's'} {'was' if self.done == 1 else 'were'} {self.done_word}."

@@ -44,7 +44,7 @@ async def redrive(desk: Desk) -> Response:
             is_exact=chosen.is_exact,
             noun="dead letter",
             of=queue,
-            label=f"Requeue {chosen.phrase}",
+            label=f"Redrive {chosen.phrase}",
             back=back,
             danger=False,
         )
@@ -65,7 +65,7 @@ async def remove(desk: Desk) -> Response:
     return progress.follow(desk, await _remove(desk, queue, chosen, back))
 
 
-async def requeue_all(desk: Desk) -> Response:
+async def redrive_all(desk: Desk) -> Response:
     queue, back = _forq(desk)
     return _told(desk, await _redrive(desk, queue, await _all(desk, queue, RedriveBody()), back))
 
@@ -76,10 +76,10 @@ async def delete_all(desk: Desk) -> Response:
     return _told(desk, await _remove(desk, queue, await _all(desk, queue, RedriveBody()), back))
 
 
-async def requeue_one(desk: Desk) -> Response:
+async def redrive_one(desk: Desk) -> Response:
     queue, back = _forq(desk)
     count = await desk.call(dead.redrive, body=RedriveBody(ids=[desk.path["id"]]), queue=queue)
-    return _told_of_one(desk, count, queue, back, "requeued")
+    return _told_of_one(desk, count, queue, back, "redriven")
 
 
 async def delete_one(desk: Desk) -> Response:
@@ -153,8 +153,8 @@ async def _redrive(desk: Desk, queue: str, chosen: _Chosen, back: str) -> Job:
         desk.identity,
         lambda progress: desk.call(dead.redrive, body=chosen.body, progress=progress, queue=queue),
         queue=queue,
-        what=f"Requeue {chosen.phrase}",
-        done_word="requeued",
+        what=f"Redrive {chosen.phrase}",
+        done_word="redriven",
         back=back,
         total=chosen.number if chosen.is_exact else None,
     )
@@ -189,7 +189,7 @@ def _told(desk: Desk, job: Job) -> Response:
 
 def _told_of_one(desk: Desk, count: Count, queue: str, back: str, done_word: str) -> Response:
     if not count.count:
-        sentence = f"{desk.path['id']!r} is no dead letter of {queue!r}, or no longer: somebody has requeued, received or deleted it"
+        sentence = f"{desk.path['id']!r} is no dead letter of {queue!r}, or no longer: somebody has redriven, received or deleted it"
         raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", sentence)
     desk.office.depths.stale(queue)
     return desk.go(back, f"1 dead letter was {done_word}.") if _is_read_by_people(desk) else Response(status_code=HTTPStatus.NO_CONTENT)

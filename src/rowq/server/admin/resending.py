@@ -50,7 +50,7 @@ async def _delete(desk: Desk, queue: str) -> str:
     except RowqError as error:
         return f" The dead letter is still there: {error}"
     desk.office.depths.stale(queue)
-    return " The dead letter was deleted." if count else " The dead letter was gone already: somebody else has requeued or deleted it."
+    return " The dead letter was deleted." if count else " The dead letter was gone already: somebody else has redriven or deleted it."
 
 
 def _options(queue: str) -> dict[str, Any]:

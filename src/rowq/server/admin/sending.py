@@ -112,7 +112,7 @@ def typed_of(message: MessageLook) -> Typed:
     """A message as it would be typed."""
     kind, payload = _written(message)
     if len(payload) > _MOST_EDITED:
-        raise InvalidArgument(f"the payload has over {_MOST_EDITED >> 20} MB, more than a form can hold: requeue the message as it is")
+        raise InvalidArgument(f"the payload has over {_MOST_EDITED >> 20} MB, more than a form can hold: redrive the message as it is")
     return {
         "kind": kind,
         "payload": payload,

@@ -6,16 +6,6 @@ SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM rowq_history_ids;
 -- name: last_line_audit
 SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM rowq_audit_ids;
 
--- name: landmark_history
--- The last line at or before one: its number, and what tells it from any other that might have that number in another history.
--- The hollow shell of a line tells nothing.
-SELECT id, seq, finished_at FROM rowq_history WHERE id <= :line AND queue <> '' ORDER BY id DESC LIMIT 1;
-
--- name: landmark_audit
--- The last line at or before one: its number, and what tells it from any other that might have that number in another audit.
--- The hollow shell of a line tells nothing.
-SELECT id, COALESCE(seq, 0), at FROM rowq_audit WHERE id <= :line AND queue <> '' ORDER BY id DESC LIMIT 1;
-
 -- name: list_writers_history
 -- Who writes to it, seen or not: a lock is taken before the first line, and given back after a commit can be seen.
 SELECT DISTINCT virtualtransaction

@@ -288,7 +288,10 @@ SELECT seq FROM rowq_blocked WHERE queue = :queue;
 SELECT seq FROM rowq_leased WHERE queue = :queue;
 
 -- name: list_dead
-SELECT seq FROM rowq_dead WHERE queue = :queue;
+-- A dead letter that somebody has received is one still.
+SELECT seq FROM rowq_dead WHERE queue = :queue
+UNION ALL
+SELECT seq FROM rowq_leased WHERE queue = :queue AND reason IS NOT NULL;
 
 -- name: list_finished
 SELECT seq FROM rowq_history WHERE queue = :queue;

@@ -92,4 +92,6 @@ SELECT
 -- name: find_origins
 SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
 UNION
-SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[]);
+SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[])
+UNION
+SELECT seq, at FROM rowq_audit WHERE seq IN (:seqs[]) AND event = 'enqueued';
