@@ -108,6 +108,7 @@ def of_spans_that_were_kept(tale: Tale) -> None:
     tale.send(2, queue="brief", delay=3000)
     tale.audit(2, "enqueued", queue="brief")
     tale._at += 3000
+    tale._us += 3000 * 1000
     tale.audit(1, "expired", queue="brief")
     tale.put(1, "expired", "brief")
     tale.live(2, "delivered x", "acked", queue="brief", name="p.0.2.0")

@@ -46,22 +46,6 @@ DEFECTS = (
         tests=("tests/contract/test_purging.py::test_a_dead_letter_that_somebody_has_received_is_purged_with_the_dead[sqlite-sync]",),
     ),
     Defect(
-        name="a-generator-is-taken-for-work",
-        breaks="A consumer acks messages for which its function has only made a generator.",
-        file="rowq/workers/plan.py",
-        old="    if isgenerator(answer) or isasyncgen(answer):",
-        new="    if False:",
-        tests=("tests/workers/test_consuming.py::test_a_message_for_which_nothing_was_done_is_not_acked",),
-    ),
-    Defect(
-        name="a-gap-is-filled-unseen",
-        breaks="A stream goes on, on a restored log that has other lines where its checkpoint knows of none.",
-        file="rowq/spark/log.py",
-        old="            if now is not None and now != then and (then is None or now[0] >= then[0]):",
-        new="            if now is not None and now != then and then is not None and now[0] == then[0]:",
-        tests=("tests/spark/test_log.py::test_lines_that_a_restored_database_has_put_into_a_gap_are_noticed",),
-    ),
-    Defect(
         name="a-pause-is-ignored",
         breaks="A paused queue goes on delivering.",
         file="rowq/store/leasing.py",

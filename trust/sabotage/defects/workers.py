@@ -6,6 +6,14 @@ from trust.sabotage.defect import Defect
 
 DEFECTS = (
     Defect(
+        name="a-generator-is-taken-for-work",
+        breaks="A consumer acks messages for which its function has only made a generator.",
+        file="rowq/workers/plan.py",
+        old="    if isgenerator(answer) or isasyncgen(answer):",
+        new="    if False:",
+        tests=("tests/workers/test_consuming.py::test_a_message_for_which_nothing_was_done_is_not_acked",),
+    ),
+    Defect(
         name="holds-what-is-lost",
         breaks="A consumer goes on believing that it has a message whose lease it lost.",
         file="rowq/workers/hand.py",

@@ -15,11 +15,12 @@ JOIN events b ON b.seq = e.seq AND b.event = 'enqueued' LEFT JOIN sent s ON s.se
 WHERE e.event = 'expired' GROUP BY e.id
 """
 _DELAYED = """
-SELECT s.seq, s.delay_ms, MIN(d.at) - b.at FROM sent s
-JOIN events b ON b.seq = s.seq AND b.event = 'enqueued' JOIN events d ON d.seq = s.seq AND d.event = 'delivered'
+SELECT s.seq, s.delay_ms, (MIN(r.answered) - c.asked) / 1000 FROM sent s JOIN calls c ON c.id = s.call
+JOIN taken t ON t.seq = s.seq JOIN calls r ON r.id = t.call
 WHERE s.delay_ms > 0 AND s.message_key IS NULL GROUP BY s.seq
 """
-"""What a key has replaced goes by another delay."""
+"""By the participants' own watches: a line of the audit may have waited with the transaction that wrote it. What a key has replaced goes by
+another delay."""
 
 
 def check_spans(evidence: Evidence, verdict: Verdict, *, has_true_clock: bool) -> None:
