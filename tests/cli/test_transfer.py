@@ -71,7 +71,7 @@ def test_a_dead_letter_that_somebody_has_received_is_not_dumped_unless_asked_for
     bury(broker, "poison")
     broker.receive("q.dlq", lease=600)
     assert run("dump", "q").lines == []
-    assert [line["state"] for line in run("dump", "q", "--state", "dead").lines] == ["dead"]
+    assert [line["reason"] for line in run("dump", "q", "--state", "dead").lines] == ["rejected"]
 
 
 def test_a_dump_line_tells_people_queue_state_and_attempts(run: Run) -> None:

@@ -28,6 +28,7 @@ MAY_SCAN = {
     "find_queues_with_work": "as many rows as there are queues, each looked up in an index",
     "find_newest": "from the end of the primary key, one row",
     "find_origins": "the few ids of one call, each once",
+    "find_told_origins": "the few ids of one call, each once",
     "count_depth": "counts up to the limit and no further",
     "count_ready_upto": "counts up to the limit and no further",
     "measure_history": "counts the lines of a range, up to the limit and no further",
@@ -40,6 +41,7 @@ MAY_SCAN = {
 MAY_SCAN_BY_STATISTICS = {
     "count_states": "most of the table is of that queue",
     "measure_lag": "most of the table is of that queue",
+    "list_dead": "most of the table is of that queue",
     "list_finished": "most of the table is of that queue",
     "list_expired": "most of the table is of that queue",
     "count_ends": "most of the table is of that queue",

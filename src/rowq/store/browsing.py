@@ -44,7 +44,7 @@ def read_all(session: Session, queue: str, state: State) -> Iterator[Message]:
     for place in (State.LEASED, State.DEAD) if state is State.DEAD else (state,):
         a, b = _beginning(place)
         for row in session.stream(f"browse_{place}", queue=queue, a=a, b=b, **everything):
-            message = to_message(row, state)
+            message = to_message(row, place)
             if place is not State.LEASED or (message.reason is None) == (state is State.LEASED):
                 yield message
 

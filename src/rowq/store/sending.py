@@ -186,7 +186,7 @@ def _json_value(message: Prepared) -> object:
 def _given_out(work: Work, ids: list[str]) -> set[str]:
     """Those that look like ours and are: an id names one message only."""
     origins = {origin.seq: id for id in ids if (origin := origin_of(id)) is not None}
-    rows = work.session.rows("find_origins", seqs=sorted(origins)) if origins else []
+    rows = work.session.rows("find_told_origins", seqs=sorted(origins)) if origins else []
     return {origins[seq] for seq, sent_at in rows if message_id(seq, sent_at) == origins[seq]}
 
 

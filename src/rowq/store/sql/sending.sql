@@ -92,6 +92,12 @@ SELECT
 -- name: find_origins
 SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
 UNION
+SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[]);
+
+-- name: find_told_origins
+-- Also of those of which only the audit tells.
+SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
+UNION
 SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[])
 UNION
 SELECT seq, at FROM rowq_audit WHERE seq IN (:seqs[]) AND event = 'enqueued';
