@@ -350,21 +350,26 @@ def test_a_child_of_a_fork_leaves_what_is_on_its_way_to_its_parent(airway: Airwa
 
 def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion) -> None:
     seen: list[str] = []
+    goes_on = threading.Event()
 
     def perform(calls: Sequence[Call[Any]]) -> None:
-        flight.pause(0.01)
-        calls[0].result = flight.slowly(lambda: str(threading.get_ident()))
+        seen.append("before the pause")
+        flight.pause(0.5)
+        seen.append("after it")
+        calls[0].result = flight.slowly(lambda: str(threading.get_ident()) if goes_on.wait(10) else "the loop stood still")
 
     async def main() -> str:
         airway = Airway(lambda: perform, timeout=30, slow=slow)
         mine = asyncio.create_task(airway.run_async(Job("mine")))
-        while not mine.done():
-            seen.append("the loop goes on")
-            await asyncio.to_thread(threading.Event().wait, 0.001)
+        while not seen:
+            await asyncio.sleep(0)
+        assert seen == ["before the pause"]
+        while len(seen) < 2:
+            await asyncio.sleep(0.01)
+        goes_on.set()
         return await mine
 
-    assert asyncio.run(main()) != str(threading.get_ident())
-    assert len(seen) > 2
+    assert asyncio.run(main()) not in (str(threading.get_ident()), "the loop stood still")
 
 
 def test_a_thread_is_had_although_those_of_the_loop_all_wait_for_the_call(slow: Fusion) -> None:

@@ -123,9 +123,10 @@ class Model:
     def purge(self, *states: str) -> int:
         gone = 0
         for state in [state for state in (*WAITING, "leased", "dead", "finished") if state in states]:
-            for entry in self.of(state):
-                self._finish(entry, "purged", "none")
-                gone += 1
+            for entry in self.of("leased", "dead") if state == "dead" else self.of(state):
+                if entry.state != "leased" or (entry.reason is None) == (state == "leased"):  # who was received dead is so still
+                    self._finish(entry, "purged", "none")
+                    gone += 1
             self._call_up()
         return gone
 
