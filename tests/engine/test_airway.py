@@ -361,11 +361,9 @@ def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion
     async def main() -> str:
         airway = Airway(lambda: perform, timeout=30, slow=slow)
         mine = asyncio.create_task(airway.run_async(Job("mine")))
-        while not seen:
-            await asyncio.sleep(0)
+        await eventually_async(lambda: seen)
         assert seen == ["before the pause"]
-        while len(seen) < 2:
-            await asyncio.sleep(0.01)
+        await eventually_async(lambda: len(seen) == 2)
         goes_on.set()
         return await mine
 
