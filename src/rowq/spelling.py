@@ -86,7 +86,7 @@ def read_backoff(text: str) -> Backoff:
         first, *pairs = rest.split(",")
         return _POLICIES[kind](read_duration(first), **dict(_policy_option(pair) for pair in pairs))
     except (InvalidArgument, KeyError, TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        why = f"it has no such option as {pairs[-1]!r}" if isinstance(error, TypeError) else error
+        why = f"{kind} does not have all of these options" if isinstance(error, TypeError) else error
         raise InvalidArgument(
             f"{text!r} is no backoff ({why}): write 1s,5s,30s or linear:5s or exponential:1s,factor=2,cap=1h,jitter=0.1"
         ) from None

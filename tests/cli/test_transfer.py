@@ -68,10 +68,11 @@ def test_what_is_left_of_a_ttl_is_dumped(run: Run, broker: rowq.Broker, tmp_path
 
 
 def test_a_dead_letter_that_somebody_has_received_is_not_dumped_unless_asked_for(run: Run, broker: rowq.Broker) -> None:
-    bury(broker, "poison")
+    bury(broker, "poison", ttl=3600)
     broker.receive("q.dlq", lease=600)
     assert run("dump", "q").lines == []
-    assert [line["reason"] for line in run("dump", "q", "--state", "dead").lines] == ["rejected"]
+    (line,) = run("dump", "q", "--state", "dead").lines
+    assert (line["reason"], line["ttl_ms"]) == ("rejected", 3_600_000)  # whole: it is sent anew
 
 
 def test_a_dump_line_tells_people_queue_state_and_attempts(run: Run) -> None:

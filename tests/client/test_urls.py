@@ -67,6 +67,8 @@ def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 BAD_URLS = [
+    "http://a..b:8080",
+    "http://" + "x" * 64 + ":8080",
     "http://",
     "http://:8080",
     "http://localhost:99999",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from rowq import Draft, InvalidArgument, Message, State
+from rowq import Draft, InvalidArgument, Message
 from rowq.cli.document import json_line
 from rowq.model.retry import Backoff, Delays, DelaysMs, Millis
 
@@ -50,7 +50,6 @@ class Parcel(NamedTuple):
 Read = Callable[[bytes], Parcel]
 
 _decoder = msgspec.json.Decoder(Line)
-_WAITING = (State.READY, State.SCHEDULED, State.BLOCKED, State.LEASED)
 
 
 def reader(*, raw: bool = False, text: bool = False, keep_ids: bool = False, need_ids: bool = False) -> Read:
@@ -73,7 +72,7 @@ def write(message: Message, now: int) -> bytes:
         group=message.group,
         priority=message.priority,
         delay_ms=max(0, message.due_at - now) if message.due_at is not None else 0,
-        ttl_ms=max(1, message.expires_at - now) if message.expires_at is not None and message.state in _WAITING else message.ttl_ms,
+        ttl_ms=max(1, message.expires_at - now) if message.expires_at is not None and message.reason is None else message.ttl_ms,
         deadline_ms=max(1, message.deadline - now) if message.deadline is not None else None,
         max_attempts=message.max_attempts,
         backoff_ms=backoff.delays_ms if isinstance(backoff, Delays) else None,
