@@ -19,13 +19,19 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test check audit format bench torture soak sabotage fuzz docs screenshots clean tools
+.PHONY: help serve test prove check audit format bench torture soak sabotage fuzz docs screenshots clean tools
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-test: $(VENV)/.has-dev tools ## Run every test, in parallel
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+
+test: $(VENV)/.has-dev tools ## Run the tests that every change has to pass: all databases, HTTP, browser, Spark
+	$(PYTEST) $(ARGS)
+
+prove: $(VENV)/.has-dev tools ## Run the tests that `make test` leaves out, then `make sabotage`
+	$(PYTEST) -m prove $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m trust.sabotage)
 
 check: $(VENV)/.has-dev ## Check format, lint, types and imports
 	$(BIN)/ruff format --check $(TREES)

@@ -4,6 +4,7 @@ the fixtures that many folders need. A folder that needs another one of the same
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.support.database import KINDS, Database, new_database
 from tests.support.servers.pool import close_pools, give_back_all
 from tests.support.servers.run import Run
 from tests.support.servers.server import Unavailable
+from tests.support.timing import closing_line, write_times
 
 settings.register_profile("quick", deadline=None, print_blob=True)
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2_000)
@@ -25,11 +27,13 @@ settings.load_profile(os.environ.get("ROWQ_HYPOTHESIS", "quick"))
 WITH_JAVA = ("spark", "pipeline")
 LONGEST = "test_crashes"
 _MISSING = "not available here: "
+_STARTED = pytest.StashKey[float]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The process that was started by hand owns the run; its workers, which inherit its environment, take part in it."""
     if not hasattr(config, "workerinput"):
+        config.stash[_STARTED] = time.monotonic()
         config.add_cleanup(Run.begin().invite().end)
     config.add_cleanup(close_pools)  # the last to be added is the first to be called
 
@@ -37,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What starts Java comes last: it takes all the machine has, beside tests that measure time. The longest of those stand far from each
     other, so that no worker is left with all of them."""
+    for item in items:
+        for marker in item.iter_markers("prove"):
+            if len(marker.args) != 1 or not isinstance(marker.args[0], str):
+                raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.prove takes the reason why the test is not in `make test`")
     items.sort(key=lambda item: item.path.parent.name in WITH_JAVA)
     first = next((place for place, item in enumerate(items) if item.path.parent.name in WITH_JAVA), len(items))
     longest = [item for item in items[first:] if item.path.stem == LONGEST]
@@ -74,6 +82,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     missing = [skip.partition(_MISSING)[2] for skip in skips if _MISSING in skip]
     for reason, tests in Counter(missing).items():
         terminalreporter.write_line(f"*** {tests} test{'s' * (tests > 1)} did not run: {reason}", red=True, bold=True)
+    write_times(terminalreporter)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and _STARTED in config.stash and not config.option.collectonly:
+        terminal.write_line(closing_line(terminal, time.monotonic() - config.stash[_STARTED]), bold=True)
 
 
 @pytest.fixture(params=KINDS)

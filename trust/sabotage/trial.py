@@ -96,6 +96,8 @@ class Court:
 def _command(scratch: Scratch, tests: Sequence[str], timeout: int, workers: int) -> list[str]:
     options = [
         "-q",
+        "-m",
+        "",  # whether they are in `make test` or in `make prove`
         "-p",
         "trust.sabotage.witness",
         "-p",
