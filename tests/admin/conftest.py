@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
+from jinja2.bccache import Bucket, BytecodeCache
 from playwright.sync_api import Browser, Page
 
 from rowq.server import depths
-from rowq.server.admin import events, rates
+from rowq.server.admin import dead, events, jobs, operations, rates, rendering, searching
 from tests.admin.browser import Faults, Windows, chromium, log_in
 from tests.admin.visiting import Visitor
 from tests.server.support import ADMIN, key, serving
@@ -52,6 +55,35 @@ def visitor(site: Served) -> Visitor:
     visitor = Visitor(site.url)
     visitor.get("/config")
     return visitor
+
+
+class Compiled(BytecodeCache):
+    """Templates that were compiled before. Each server has its own otherwise, and compiles what it shows: most of the work of a test."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._known:
+            bucket.bytecode_from_string(self._known[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._known[bucket.key] = bucket.bytecode_to_string()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def templates() -> Iterator[None]:
+    """All servers of this folder share what they compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendering, "Environment", partial(Environment, bytecode_cache=Compiled()))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page waits for what it asked for, however busy the machine is. A test of what it shows meanwhile makes it impatient again."""
+    for module, name in ((jobs, "PATIENCE"), (searching, "PATIENCE"), (dead, "_PATIENCE"), (operations, "_PATIENCE"), (depths, "PATIENCE")):
+        monkeypatch.setattr(module, name, 20.0)
 
 
 @pytest.fixture

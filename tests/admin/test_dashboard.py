@@ -118,7 +118,7 @@ class TestAttention:
         broker.send("still", 1)
         broker.pause("still")
         broker.send("slow", 1)
-        assert broker.receive("slow", lease=1)
+        assert broker.receive("slow", lease=0.1)
         eventually(lambda: "ran out" in Visitor(site.url).get("/").words)
         words = Visitor(site.url).get("/").words
         for sentence in (
@@ -215,12 +215,16 @@ class TestLive:
         assert_accessible(page)
 
 
-def test_over_many_messages_it_opens_in_under_a_second(site: Served, broker: Broker) -> None:
-    for _ in range(10):
-        broker.send_many("q", [1] * 10_000)
+MANY = pytest.mark.prove("a speed, and 5 s to fill the queue; 2,000 messages and no haste stand for it")
+
+
+@pytest.mark.parametrize(("pieces", "seconds"), [(1, 60), pytest.param(50, 1, marks=MANY)])
+def test_over_many_messages_it_opens_in_under_a_second(site: Served, broker: Broker, pieces: int, seconds: int) -> None:
+    for _ in range(pieces):
+        broker.send_many("q", [1] * 2_000)
     visitor = Visitor(site.url)
-    assert quickest(visitor, "/") < 1
-    eventually(lambda: row(visitor, "q")[1] == "100,000")
+    assert quickest(visitor, "/") < seconds
+    eventually(lambda: row(visitor, "q")[1] == f"{2_000 * pieces:,}")
 
 
 def test_a_page_that_was_out_of_sight_catches_up(page: Page, broker: Broker) -> None:

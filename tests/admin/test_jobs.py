@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from rowq.server.admin import jobs
 from rowq.server.gate import Gate
+from rowq.store import operating
 from tests.admin.accessibility import assert_accessible
 from tests.admin.conftest import Served, with_pages
 from tests.admin.letters import count, kill
@@ -75,14 +78,30 @@ def test_it_may_be_cancelled_and_what_was_done_stays_done(locked_site: Served, v
 
 
 def test_a_purge_that_is_cancelled_is_in_the_audit(locked_site: Served, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "PATIENCE", 0)
+    """Its second piece waits until it was cancelled."""
     monkeypatch.setattr("rowq.pieces.PIECE", 10)
-    kill(locked_site.server, "emails", *range(3_000))
+    kill(locked_site.server, "emails", *range(50))
+    purge, cancel, is_cancelled = operating.purge, jobs.Jobs.cancel, threading.Event()
+
+    def purge_slowly(*args: Any, **options: Any) -> int:
+        if count(locked_site.server, "emails", "dead") < 50:
+            assert is_cancelled.wait(20)
+        return purge(*args, **options)
+
+    async def cancel_and_tell(all_jobs: jobs.Jobs, job: jobs.Job) -> None:
+        job.is_unwanted = True
+        is_cancelled.set()
+        await cancel(all_jobs, job)
+
+    monkeypatch.setattr(operating, "purge", purge_slowly)
+    monkeypatch.setattr(jobs.Jobs, "cancel", cancel_and_tell)
+    monkeypatch.setattr(jobs, "_GRACE", 20)
     url = visitor.post("/queue/emails/dead/removal", {"all": "yes", "confirmed": "yes"}).headers["location"]
-    eventually(lambda: count(locked_site.server, "emails", "dead") < 3_000)
+    eventually(lambda: count(locked_site.server, "emails", "dead") < 50)
     assert "Cancelled:" in visitor.follow(visitor.post(f"{url}/cancellation")).words
     event = locked_site.server.engine.insights.actions("emails", 1)[0]
-    gone = 3_000 - count(locked_site.server, "emails", "dead")
+    gone = 50 - count(locked_site.server, "emails", "dead")
+    assert 0 < gone < 50
     assert (event.event, event.actor, event.detail) == ("purged", "key:admin", f"{gone} messages: dead")
 
 

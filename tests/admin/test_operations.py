@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from rowq import ManualClock
 from rowq.ledger import Ledger
-from rowq.server.admin import paging
+from rowq.server.admin import operations, paging
 from rowq.server.admin.checkup import Checkup
 from rowq.server.service import Service
 from rowq.store.dialect import Finding
@@ -200,10 +200,11 @@ class TestHealth:
         is_done = threading.Event()
 
         def examine() -> list[Finding]:
-            assert is_done.wait(20)
+            assert is_done.wait(60)
             return [Finding("vacuum", True, "all is well", None)]
 
         monkeypatch.setattr(locked_site.server.engine, "examine", examine)
+        monkeypatch.setattr(operations, "_PATIENCE", 0.1)
         page = windows.open(locked_site.url)
         try:
             log_in(page, ADMIN)

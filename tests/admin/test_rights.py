@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rowq.server.admin import jobs
 from rowq.server.admin.page import Page
 from rowq.server.admin.pages import PAGES
 from tests.admin.conftest import Served, with_pages
@@ -116,11 +117,12 @@ def test_what_the_api_refuses_is_refused_here(town: Town) -> None:
     assert "this is not possible" in town.visitor.follow(shown).words
 
 
-def test_jobs_of_other_queues_are_not_there(town: Town) -> None:
+def test_jobs_of_other_queues_are_not_there(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "PATIENCE", 0.05)
     other = Visitor(town.served.url)
     other.log_in("rowq_admin")
     kill(town.served.server, "payroll-2", *range(9))
-    started = other.post("/queue/payroll-2/dead/redrive", {"all": "yes", "rate": "0.5", "confirmed": "yes"})
+    started = other.post("/queue/payroll-2/dead/redrive", {"all": "yes", "rate": "0.01", "confirmed": "yes"})
     job = started.headers["location"]
     assert job.startswith("/jobs/") and HIDDEN in other.get("/").words
     for shown in (town.visitor.get(job), town.visitor.post(f"{job}/cancellation"), town.visitor.get("/")):

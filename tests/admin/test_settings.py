@@ -141,13 +141,13 @@ class TestInTheBrowser:
     def test_a_waiting_consumer_obeys_a_pause_and_its_end(self, page: Page, site: Served) -> None:
         configure(site.server, "emails", paused=True)
         send(site.server, "emails", "work")
-        consumer = Background(lambda: receive(site.server, "emails", wait=15))
+        consumer = Background(lambda: receive(site.server, "emails", wait=600))
         page.goto(URL)
         page.get_by_label("paused", exact=True).select_option("false")
         assert consumer.is_running
         page.get_by_role("button", name="Save paused").click()
         expect(page.get_by_role("status")).to_have_text("paused is false now.")
-        assert [delivery.payload for delivery in consumer.result()] == ["work"]
+        assert [delivery.payload for delivery in consumer.result(60)] == ["work"]
 
     def test_the_next_failure_obeys_new_attempts(self, page: Page, site: Served) -> None:
         send(site.server, "emails", "work")

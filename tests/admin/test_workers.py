@@ -13,14 +13,16 @@ from tests.support.database import new_database
 from tests.support.patience import eventually
 from tests.support.serving import Served
 
-IN_A_HURRY = "from rowq.server.admin import rates; rates.EVERY = 0.1; from rowq.cli.main import main; main()"
-"""Workers are forked, so this holds for them as well."""
+
+class InAHurry(Served):
+    """Workers are forked, so this holds for them as well."""
+
+    program = ("-c", "from rowq.server.admin import rates; rates.EVERY = 0.1; from rowq.cli.main import main; main()")
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_whatever_worker_does_it_the_pages_see_it(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Served, "program", ("-c", IN_A_HURRY))
-    with closing(Crew(tmp_path, new_database(kind, tmp_path).url)) as crew:
+def test_whatever_worker_does_it_the_pages_see_it(kind: str, tmp_path: Path) -> None:
+    with closing(Crew(InAHurry, tmp_path, new_database(kind, tmp_path).url)) as crew:
         crew.served.announced()
         assert crew.served.admin is not None
         visitor = Visitor(crew.served.admin)

@@ -16,7 +16,7 @@ _TOKEN = re.compile(r'"X-CSRF-Token": "([0-9a-f]{64})"')
 
 
 def quickest(visitor: Visitor, path: str) -> float:
-    """Seconds until the page is there: of three times the shortest, since others may keep the machine busy."""
+    """Seconds until the page is there: the shortest of three times."""
 
     def once() -> float:
         started = time.monotonic()

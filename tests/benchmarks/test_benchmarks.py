@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
+import rowq
 from benchmarks import record
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.harness import Bar, Bench, Claim, Gauge, Timing, Turns, interleave
 from benchmarks.machine import facts
 from benchmarks.payload import SIZE, body
 from benchmarks.scratch import Scratch, scratch
-from benchmarks.serving import has_generator
+from benchmarks.serving import QUEUE, has_generator, load, rowq_server, write_body
 from benchmarks.table import number, to_markdown, to_rich, verdict
 from tests.benchmarks.tiny import TINY
+from tests.support.patience import eventually
 from tests.support.servers import Unavailable
 
 BARS = {
@@ -42,7 +47,15 @@ PARTLY = {"single", "postgresql-batches", "postgresql-processes"}
 """Whose peers may not be installed, or where one of two bars is to be met."""
 ONCE = {"postgresql-endurance"}
 """However many the rounds."""
-MARKS = {"spark": pytest.mark.timeout(300)}
+SPANS = {
+    "http": "load for 3 s on each of ten servers, a minute; test_the_load_on_a_server_is_counted stands for it",
+    "postgresql-processes": "spans of 3 s; test_two_processes_must_be_quicker_unless_they_have_no_core_left stands for it",
+    "postgresql-snapshot": "two rounds of 16 s; test_the_tenths_are_of_the_time_and_know_empty_receives stands for it",
+    "postgresql-endurance": "15 s; postgresql-consumers stands for it",
+    "spark": "a JVM and streams, a minute; tests/benchmarks/test_spark.py stands for it",
+}
+"""Chapters that measure for a span of time, however small the size, or start Spark."""
+TWICE = "the same in two rounds; the first round, and two rounds of batches, stand for it"
 RATE = Gauge("send", "/s")
 
 
@@ -52,22 +65,56 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield Bench(TINY, 2, place)
 
 
+def cases() -> Iterator[ParameterSet]:
+    """Each chapter in one round; in several, which it must all measure, where that is quick."""
+    for name in BENCHMARKS:
+        if name in SPANS:
+            yield pytest.param(name, 2, marks=[pytest.mark.prove(SPANS[name]), pytest.mark.timeout(300)])
+        else:
+            yield pytest.param(name, 1)
+            yield pytest.param(name, 2, marks=() if name == "batches" else pytest.mark.prove(TWICE))
+
+
 # All that start Spark are given to one worker: there is one JVM, and one session.
-@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in BENCHMARKS])
-def test_a_benchmark_measures_in_every_round_and_holds_it_against_its_bars(name: str, bench: Bench) -> None:
-    if name == "http" and not has_generator():
-        assert not os.environ.get("CI"), "wrk is not installed"
-        pytest.skip("wrk is not installed: the server is not loaded")
+@pytest.mark.parametrize(("name", "rounds"), list(cases()))
+def test_a_benchmark_measures_in_every_round_and_holds_it_against_its_bars(name: str, rounds: int, bench: Bench) -> None:
+    bench = replace(bench, rounds=rounds)
+    if name == "http":
+        need_generator()
     chapter = BENCHMARKS[name](bench)
     assert chapter.name == name
     if not chapter.series:
         raise Unavailable(chapter.notes[0])
-    rounds = 1 if name in ONCE else bench.rounds
+    rounds = 1 if name in ONCE else rounds
     assert all(len(series.values) == rounds and min(series.values) > 0 for series in chapter.series)
     assert all(len(claim.values) == rounds and min(claim.values) > 0 for claim in chapter.claims)
     bars = [claim.bar for claim in chapter.claims if claim.bar is not None]
     assert bars and set(bars) <= set(BARS[name]) if name in PARTLY else bars == BARS[name]
     assert not list(bench.scratch.folder.iterdir()), "a benchmark cleans up"
+
+
+def test_the_load_on_a_server_is_counted(tmp_path: Path) -> None:
+    need_generator()
+    body = write_body(tmp_path / "body.json", 1)
+
+    def counted(script: str) -> int:
+        """wrk takes an answer that comes after two seconds for a failure: the next try counts."""
+        with suppress(AssertionError):
+            return load(port, script, body, connections=4, seconds=1).messages
+        return 0
+
+    with rowq_server(tmp_path / "queue.db") as port, rowq.connect(f"sqlite:///{tmp_path / 'queue.db'}") as broker:
+        sent = eventually(lambda: counted("post"), within=60)
+        depth = broker.stats(QUEUE).depth
+        assert depth >= sent
+        done = eventually(lambda: counted("cycle"), within=60)
+        assert broker.stats(QUEUE).depth <= depth - done
+
+
+def need_generator() -> None:
+    if not has_generator():
+        assert not os.environ.get("CI"), "wrk is not installed"
+        pytest.skip("wrk is not installed: the server is not loaded")
 
 
 def test_turns_of_a_round_are_added_up_and_the_first_is_not_always_the_same(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""A size at which everything runs and no figure means anything."""
+"""A size at which everything runs and no figure means anything.
+
+Rows and calls are few. Spans of time are long enough that something is done in each of them on a busy machine too.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,17 @@ TINY = Scale(
     samples=20,
     lines=50,
     load_turns=1,
-    load_seconds=1,
-    load_backlog=20_000,
+    load_seconds=3,
+    load_backlog=60_000,
     connections=3,
     batches_each=2,
     consumer_turns=2,
     jobs=40,
     processed=50,
     held=50,
-    lease_seconds=0.5,
-    process_seconds=0.3,
-    endurance_seconds=1.5,
+    lease_seconds=5,
+    process_seconds=3,
+    endurance_seconds=15,
     read_rows=200,
     written_rows=40,
     drained_batches=2,

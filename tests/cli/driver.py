@@ -8,12 +8,17 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
 import pytest
+import typer
 
 from rowq.cli.main import main
+
+_command = cache(typer.main.get_command)
+"""The commands are put together once, and not for each run: that takes longer than most of them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Run:
         stream = Terminal if terminal else io.BytesIO
         out, err = stream(), stream()
         with self._monkeypatch.context() as patch:
+            patch.setattr(typer.main, "get_command", _command)
             patch.setattr(sys, "stdin", io.TextIOWrapper(stream(stdin)))
             patch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding="utf-8"))
             patch.setattr(sys, "stderr", io.TextIOWrapper(err, encoding="utf-8"))

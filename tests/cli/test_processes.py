@@ -84,7 +84,7 @@ def test_ctrl_c_ends_a_waiting_receive_quietly(spawn: Spawn, broker: rowq.Broker
     assert process.stderr is not None
     assert process.stderr.readline() == b"waiting\n"
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30) == (b"", b"")
+    assert process.communicate(timeout=60) == (b"", b"")
     assert process.returncode == 130
 
 
@@ -101,7 +101,7 @@ def test_ctrl_c_during_a_load_says_how_to_go_on(spawn: Spawn, broker: rowq.Broke
     process.stdin.flush()
     until(lambda: broker.stats("q").ready >= 1000)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, b"")
     told = msgspec.json.decode(err)
     assert told["code"] == "interrupted"
@@ -123,8 +123,8 @@ def test_what_a_slow_pipe_brings_is_sent_and_settled_as_it_comes(spawn: Spawn, b
         ack.stdin.write(delivery.receipt.encode() + b"\n")
         ack.stdin.flush()
         until(lambda: broker.stats("q").leased == 0)
-    assert load.communicate(timeout=30)[0] == b"3 messages loaded\n"
-    assert ack.communicate(timeout=30)[0] == b"3 messages acked\n"
+    assert load.communicate(timeout=60)[0] == b"3 messages loaded\n"
+    assert ack.communicate(timeout=60)[0] == b"3 messages acked\n"
 
 
 def test_a_load_that_was_killed_is_repeated_by_ids(spawn: Spawn, broker: rowq.Broker) -> None:
@@ -135,7 +135,7 @@ def test_a_load_that_was_killed_is_repeated_by_ids(spawn: Spawn, broker: rowq.Br
     process.stdin.flush()
     until(lambda: broker.stats("q").ready > 0)
     process.kill()
-    process.wait(30)
+    process.wait(60)
     again = spawn("load", "q", "--keep-ids", "--skip-known", "--json", stdin=PIPE, stdout=PIPE)
     out, _ = again.communicate(b"".join(lines), timeout=60)
     told = msgspec.json.decode(out)
@@ -176,14 +176,23 @@ def most_memory_kb(spawn: Spawn, *args: str) -> int:
 
 
 @pytest.mark.timeout(300)
-def test_a_hundred_times_more_messages_take_no_more_memory(spawn: Spawn, tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize(
+    ("count", "size"),
+    [
+        (100, 8_000),
+        pytest.param(
+            1_000, 100, marks=pytest.mark.prove("20 s for 100,000 messages; 10,000 of 8 kB, twice what they may take, stand for it")
+        ),
+    ],
+)
+def test_a_hundred_times_more_messages_take_no_more_memory(spawn: Spawn, tmp_path: Path, url: str, count: int, size: int) -> None:
     few, many = tmp_path / "few", tmp_path / "many"
-    for path, count in ((few, 1_000), (many, 100_000)):
+    for path, times in ((few, 1), (many, 100)):
         with path.open("w") as lines:
-            lines.writelines(f'{{"payload": {{"n": {n}, "text": "{"x" * 100}"}}}}\n' for n in range(count))
+            lines.writelines(f'{{"payload": {{"n": {n}, "text": "{"x" * size}"}}}}\n' for n in range(times * count))
     little = most_memory_kb(spawn, "load", "few", str(few))
     assert most_memory_kb(spawn, "load", "many", str(many)) < little + 40_000
     little = most_memory_kb(spawn, "dump", "few", str(tmp_path / "out"))
     assert most_memory_kb(spawn, "dump", "many", str(tmp_path / "out")) < little + 40_000
     with (tmp_path / "out").open() as lines:
-        assert sum(1 for _ in lines) == 100_000
+        assert sum(1 for _ in lines) == 100 * count

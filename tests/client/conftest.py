@@ -10,16 +10,23 @@ import pytest
 
 import rowq
 from rowq import Broker
+from rowq.client import retrying
 from tests.client.proxy import Proxy
 from tests.support.blocking import BlockingBroker, LoopThread
 from tests.support.server import Server
 
 Connect = Callable[..., Broker]
 
+HOUR = 3_600
+"""Seconds: longer than any test."""
+LONG = 60.0
+"""Seconds that a broker may take for a call which is to succeed, on a machine that is busy."""
+
 
 @pytest.fixture
 def server(loop: LoopThread, tmp_path: Path) -> Iterator[Server]:
     server = Server(loop, f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False)
+    server._config.timeout_keep_alive = HOUR  # a connection that is closed was closed by the client, or by the test
     yield server
     server.stop()
 
@@ -48,8 +55,14 @@ def connect(request: pytest.FixtureRequest, loop: LoopThread) -> Iterator[Connec
 
 @pytest.fixture
 def broker(connect: Connect, proxy: Proxy) -> Broker:
-    """It gives up soon, so that a test of giving up is short."""
-    return connect(proxy.url, timeout=5)
+    return connect(proxy.url, timeout=LONG)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause before a second try is longer than any timeout: a broker gives up after its first try, however long that took."""
+    monkeypatch.setattr(retrying, "FIRST_PAUSE", HOUR)
+    monkeypatch.setattr(retrying, "LONGEST_PAUSE", HOUR)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 import rowq
 from rowq import Broker, BrokerClosed, Delivery, LeaseLost, ServerUnavailable
-from tests.client.conftest import Connect
+from tests.client.conftest import LONG, Connect
 from tests.client.proxy import Proxy
 from tests.support.background import Background
 from tests.support.blocking import LoopThread
@@ -42,11 +42,11 @@ def test_one_connection_serves_many_questions(broker: Broker, proxy: Proxy) -> N
 
 
 def test_threads_do_not_share_a_connection(broker: Broker, proxy: Proxy) -> None:
-    waiting = [Background(lambda: broker.receive("q", wait=10)) for _ in range(3)]
+    waiting = [Background(lambda: broker.receive("q", wait=LONG)) for _ in range(3)]
     eventually(lambda: len(proxy.questions) == 3)
     assert proxy.accepted == 3
     broker.send_many("q", [1, 2, 3])
-    assert sorted(each.result()[0].payload for each in waiting) == [1, 2, 3]
+    assert sorted(each.result(LONG)[0].payload for each in waiting) == [1, 2, 3]
 
 
 def test_a_connection_that_the_server_closed_while_idle_is_replaced_unnoticed(broker: Broker, proxy: Proxy) -> None:
@@ -159,7 +159,7 @@ def test_a_walk_that_is_left_closes_its_connection(server: Server) -> None:
         broker.queues()
         assert server.connections == 2
         walk.close()  # type: ignore[attr-defined]  # an iterator that is a generator
-        eventually(lambda: server.connections == 1, within=4)  # after 5 seconds the server closes what is at rest by itself
+        eventually(lambda: server.connections == 1)
         assert sum(1 for _ in broker.walk("q")) == 3_000
 
 

@@ -12,8 +12,9 @@ import pytest
 import rowq
 from rowq import Broker, OutcomeUnknown, ServerUnavailable
 from rowq.client import verbs
+from rowq.engine import Engine
 from rowq.store.calls import Act
-from tests.client.conftest import Connect
+from tests.client.conftest import LONG, Connect
 from tests.client.proxy import Mood, Proxy
 from tests.support.background import Background
 from tests.support.blocking import LoopThread
@@ -22,6 +23,7 @@ from tests.support.patience import eventually
 from tests.support.server import Server
 
 PAGE = "<html>we are sorry</html>"
+Hog = Callable[[Path, Engine], sqlite3.Connection]
 
 
 def page(status: str) -> bytes:
@@ -63,7 +65,7 @@ class TestAProxyThatAnswersItself:
     @pytest.mark.parametrize("status", ["500 Oops", "200 OK"])
     def test_a_producer_sends_nothing_twice(self, proxy: Proxy, direct: Broker, status: str) -> None:
         proxy.words = page(status)
-        with rowq.connect(proxy.url, timeout=5) as broker, broker.producer("q", linger=0.05) as producer:
+        with rowq.connect(proxy.url, timeout=LONG) as broker, broker.producer("q", linger=0.05) as producer:
             producer.push(0).result()
             proxy.moods.append(Mood.USURPED)
             for number in (1, 2, 3):
@@ -78,7 +80,7 @@ def test_a_broker_that_is_closed_meanwhile_does_not_say_that_nothing_was_done(br
     eventually(lambda: len(proxy.questions) >= 2)
     broker.close()
     with pytest.raises(OutcomeUnknown, match="closed"):
-        sending.result()
+        sending.result(LONG)
     assert depths(direct) == {"ready": 1}
 
 
@@ -120,26 +122,26 @@ def test_whether_a_key_was_there_is_unknown_to_the_second_try(broker: Broker, di
 
 class TestInPieces:
     def test_deliveries_that_were_settled_before_the_server_went_away(
-        self, connect: Connect, direct: Broker, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, direct: Broker, proxy: Proxy, hasty: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(verbs, "MAX_RECEIPTS", 3)
         direct.send_many("q", list(range(5)))
         deliveries = direct.receive("q", max=5)
         proxy.moods.extend([Mood.WELL, *[Mood.CUT_BEFORE] * 50])
         with pytest.raises(OutcomeUnknown, match="after 3 deliveries"):
-            connect(proxy.url, timeout=0.5).ack_many(deliveries)
+            broker.ack_many(deliveries)
         assert depths(direct) == {"leased": 2}
 
     def test_dead_letters_of_whom_some_went_before_the_server_was_busy(
-        self, connect: Connect, loop: LoopThread, tmp_path: Path, hog: Callable[[Path], sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+        self, connect: Connect, loop: LoopThread, tmp_path: Path, hog: Hog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It is not asked for again: that would take more of them than the limit says."""
         monkeypatch.setattr("rowq.arguments.PIECE", 2)
-        server = Server(loop, f"sqlite:///{tmp_path / 'busy.db'}?timeout=0.2", upkeep=False)
-        broker = connect(server.url, timeout=20)
+        server = Server(loop, f"sqlite:///{tmp_path / 'busy.db'}", upkeep=False)
+        broker = connect(server.url, timeout=LONG)
         for number in range(6):
             bury(broker, number)
-        neighbour = hog(tmp_path / "busy.db")
+        neighbour = hog(tmp_path / "busy.db", server.engine)
         with pytest.raises(OutcomeUnknown, match="after 2 dead letters"):
             broker.redrive("q", limit=4)
         neighbour.rollback()
@@ -147,12 +149,12 @@ class TestInPieces:
         server.stop()
 
     def test_messages_that_were_purged_before_the_database_was_busy(
-        self, tmp_path: Path, hog: Callable[[Path], sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, hog: Hog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("rowq.pieces.PIECE", 2)
-        with rowq.connect(f"sqlite:///{tmp_path / 'busy.db'}?timeout=0.2", upkeep=False) as broker:
+        with rowq.connect(f"sqlite:///{tmp_path / 'busy.db'}", upkeep=False) as broker:
             broker.send_many("q", list(range(5)))
-            neighbour = hog(tmp_path / "busy.db")
+            neighbour = hog(tmp_path / "busy.db", broker._engine)
             with pytest.raises(OutcomeUnknown, match="after 2 messages"):
                 broker.purge("q")
             neighbour.rollback()
@@ -160,11 +162,11 @@ class TestInPieces:
 
 
 @pytest.fixture
-def hog(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], sqlite3.Connection]]:
-    """Somebody who takes the database for himself between the first piece and the second."""
+def hog(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hog]:
+    """Another program locks the database between the first piece and the second. From then on the engine waits for a moment only."""
     opened: list[sqlite3.Connection] = []
 
-    def open_one(path: Path) -> sqlite3.Connection:
+    def open_one(path: Path, engine: Engine) -> sqlite3.Connection:
         neighbour = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         opened.append(neighbour)
         pieces = 0
@@ -174,6 +176,7 @@ def hog(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], sqlite3.Co
             pieces += 1
             if pieces == 2:
                 neighbour.execute("BEGIN IMMEDIATE")
+                monkeypatch.setattr(engine.dialect, "timeout", 0.1)
             return Act(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr("rowq.pieces.Act", act)

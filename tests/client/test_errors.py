@@ -14,6 +14,7 @@ from rowq import PayloadTooLarge, RowqError, ServerUnavailable, StoreBusy, error
 from rowq.client.http import Answer
 from rowq.client.problem import error_of
 from rowq.server.service import Limits
+from tests.client.conftest import LONG
 from tests.support.blocking import LoopThread
 from tests.support.server import Server
 
@@ -87,8 +88,8 @@ def test_a_proxy_that_does_not_reach_the_server_is_asked_again(serve: Serve) -> 
         assert broker.queues() == []
 
 
-def test_busy_for_too_long_is_told_as_it_is(serve: Serve) -> None:
-    with rowq.connect(serve(BUSY), timeout=0.3) as broker, pytest.raises(StoreBusy, match="a sentence"):
+def test_busy_for_too_long_is_told_as_it_is(serve: Serve, hasty: None) -> None:
+    with rowq.connect(serve(BUSY), timeout=LONG) as broker, pytest.raises(StoreBusy, match="a sentence"):
         broker.send("q", "x")
 
 

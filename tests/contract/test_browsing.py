@@ -8,15 +8,15 @@ import pytest
 
 from rowq import Broker, Draft, InvalidArgument, ManualClock, State
 from tests.support.life import ids, one_of_each, payloads, take
-from tests.support.spelling import spelled
+from tests.support.spelling import told_with
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_each_state_is_browsed(broker: Broker, state: State) -> None:
+def test_each_state_is_browsed(broker: Broker) -> None:
     each = one_of_each(broker)
-    (message,) = broker.browse("q", state=state)
-    assert (message.id, message.state, message.payload) == (each[state], state, state.value)
-    assert broker.get(message.id).state == state
+    for state in State:
+        (message,) = broker.browse("q", state=state)
+        assert (message.id, message.state, message.payload) == (each[state], state, state.value)
+        assert broker.get(message.id).state == state
 
 
 def test_browsing_takes_nothing(broker: Broker) -> None:
@@ -153,10 +153,10 @@ TEXTS: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
-def test_messages_are_found_by_literal_text(broker: Broker, text: str, expected: list[str]) -> None:
+def test_messages_are_found_by_literal_text(broker: Broker) -> None:
     broker.send_many("q", ["to ada", "ada@example.com", "to bob", "das ist grün", "100% sure", "1000 sure", "a_b", "axb"])
-    assert payloads(broker.browse("q", text=text)) == expected
+    for text, expected in TEXTS.values():
+        assert payloads(broker.browse("q", text=text)) == expected
 
 
 def test_text_is_found_inside_a_json_value(broker: Broker) -> None:
@@ -164,12 +164,12 @@ def test_text_is_found_inside_a_json_value(broker: Broker) -> None:
     assert payloads(broker.browse("q", text="ada")) == [{"to": {"name": "ada"}}]
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_messages_are_found_by_when_they_were_sent(broker: Broker, state: State) -> None:
+def test_messages_are_found_by_when_they_were_sent(broker: Broker) -> None:
     (sent_at,) = {broker.get(id).sent_at for id in one_of_each(broker).values()}
-    assert payloads(broker.browse("q", state=state, sent_after=sent_at)) == [state.value]
-    assert payloads(broker.browse("q", state=state, sent_before=sent_at + 1)) == [state.value]
-    assert broker.browse("q", state=state, sent_after=sent_at + 1) == broker.browse("q", state=state, sent_before=sent_at) == []
+    for state in State:
+        assert payloads(broker.browse("q", state=state, sent_after=sent_at)) == [state.value]
+        assert payloads(broker.browse("q", state=state, sent_before=sent_at + 1)) == [state.value]
+        assert broker.browse("q", state=state, sent_after=sent_at + 1) == broker.browse("q", state=state, sent_before=sent_at) == []
 
 
 def test_a_span_of_time_includes_its_beginning_and_not_its_end(broker: Broker, clock: ManualClock) -> None:
@@ -247,11 +247,11 @@ BAD: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("bad", BAD, ids=spelled)
-def test_a_bad_question_is_refused(broker: Broker, bad: dict[str, Any]) -> None:
+def test_a_bad_question_is_refused(broker: Broker) -> None:
     broker.send("q", "x")
-    with pytest.raises(InvalidArgument):
-        broker.browse("q", **bad)
+    for bad in BAD:
+        with told_with(bad), pytest.raises(InvalidArgument):
+            broker.browse("q", **bad)
 
 
 def test_a_cursor_of_another_state_is_refused(broker: Broker) -> None:

@@ -12,7 +12,7 @@ from rowq.store.mariadb import Mariadb
 from rowq.store.postgresql import Postgresql
 from rowq.store.sqlite import Sqlite
 from tests.copying.journey import Journey
-from tests.support.database import KINDS, Database, new_database
+from tests.support.database import KINDS, Database, SqliteDatabase, new_database
 
 EVERY_PAIR = [f"{source}-{target}" for source, target in product(KINDS, KINDS)]
 SOME_PAIRS = ["sqlite-postgresql", "postgresql-mariadb", "mariadb-sqlite"]
@@ -59,5 +59,9 @@ def short_journey(open_journey: Open) -> Journey:
 
 
 def _new(kind: str, folder: Path) -> Database:
+    """A file that is not there yet: two that were copied from one are refused, as copies of one database."""
     folder.mkdir()
-    return new_database(kind, folder)
+    database = new_database(kind, folder)
+    if isinstance(database, SqliteDatabase):
+        database.path.unlink(missing_ok=True)
+    return database

@@ -77,4 +77,4 @@ def proxy(kind: str, server: OwnServer) -> Iterator[CommitProxy]:
 @pytest.fixture
 def proxied_url(proxy: CommitProxy, url: str) -> str:
     """The same database, by way of the proxy."""
-    return f"{by_way_of(proxy.port, url)}&timeout=5"
+    return f"{by_way_of(proxy.port, url)}&timeout=60"

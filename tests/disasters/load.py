@@ -20,14 +20,14 @@ class Load:
         self._url = url
         self._rivals: list[Rival] = [start("working", url, f"worker-{number}") for number in range(processes)]
 
-    def await_progress(self, within: float = 20) -> None:
+    def await_progress(self, within: float = 60) -> None:
         """Every process sends, and every process acks, by itself."""
         goals = [(rival, word, len(rival.said(word)) + PROGRESS) for rival in self._rivals for word in ("sent", "acked")]
         eventually(lambda: all(len(rival.said(word)) >= goal for rival, word, goal in goals), within)
 
     def finish(self) -> None:
         for rival in self._rivals:
-            rival.finish(30)
+            rival.finish()
 
     def said(self, word: str) -> list[list[Any]]:
         return [line for rival in self._rivals for line in rival.said(word)]

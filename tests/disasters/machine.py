@@ -19,8 +19,8 @@ class Machine(ABC):
 
     url: str
 
-    def __init__(self) -> None:
-        self._drive = Drive()
+    def __init__(self, megabytes: int) -> None:
+        self._drive = Drive(megabytes)
 
     @abstractmethod
     def set(self, setting: str) -> str:
@@ -57,7 +57,7 @@ class Machine(ABC):
 
 class WithSqlite(Machine):
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(64)
         self.url = f"sqlite:///{self._drive.folder / 'jobs.db'}"
         self._prepare()
 
@@ -72,7 +72,7 @@ class WithSqlite(Machine):
 
 class WithServer(Machine):
     def __init__(self, kind: str) -> None:
-        super().__init__()
+        super().__init__(256)
         try:
             self._server = self._install(kind)
         except BaseException:

@@ -18,8 +18,11 @@ from tests.support.tables import faults_of
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 
-TIMEOUT = 1.0
-BY_ITSELF = 10
+TIMEOUT = 0.5
+IN_TIME = 20
+"""Seconds: far more than the timeout, for a busy machine, and less than the one that holds where none is set."""
+BY_ITSELF = 60
+PATIENT = "timeout=100"
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ def test_calls_say_so_after_the_timeout_and_work_again_by_themselves(server: Own
         with pytest.raises(rowq.RowqError) as caught:
             call()
         told[verb] = caught.value.code
-        assert TIMEOUT / 4 < time.monotonic() - started < 4 * TIMEOUT, f"{verb} did not keep to the timeout"
+        assert TIMEOUT / 4 < time.monotonic() - started < IN_TIME, f"{verb} did not keep to the timeout"
     assert told == dict.fromkeys(calls, rowq.StoreUnavailable.code)
     server.start()
     for verb in ("stats", "send", "ack", "configure"):
@@ -84,9 +87,9 @@ def test_callers_that_come_together_are_all_told_in_time(server: OwnServer, brok
     told = set()
     for call in calls:
         with pytest.raises(rowq.StoreError) as caught:
-            call.result(4 * TIMEOUT)
+            call.result(IN_TIME)
         told.add(caught.value.code)
-    assert time.monotonic() - started < 4 * TIMEOUT
+    assert time.monotonic() - started < IN_TIME
     assert told <= {rowq.StoreUnavailable.code, rowq.StoreBusy.code}
     server.start()
     assert broker.send("q", "after")
@@ -94,7 +97,7 @@ def test_callers_that_come_together_are_all_told_in_time(server: OwnServer, brok
 
 
 def test_a_call_that_is_patient_enough_never_hears_of_it(server: OwnServer, url: str) -> None:
-    with rowq.connect(with_option(url, "timeout=30")) as patient:
+    with rowq.connect(with_option(url, PATIENT)) as patient:
         patient.send("q", "before")
         server.stop()
         sending = Background(lambda: patient.send("q", "during"))
@@ -107,10 +110,10 @@ def test_a_call_that_is_patient_enough_never_hears_of_it(server: OwnServer, url:
 
 
 def test_a_consumer_that_waits_is_served_after_a_restart(server: OwnServer, url: str) -> None:
-    with rowq.connect(with_option(url, "timeout=30")) as patient, rowq.connect(url) as other:
+    with rowq.connect(with_option(url, PATIENT)) as patient, rowq.connect(url) as other:
         other.send("q", "so that everything is open")
         patient.ack(take(patient))
-        waiting = Background(lambda: patient.receive("q", wait=60))
+        waiting = Background(lambda: patient.receive("q", wait=100))
         server.restart()
         other.send("q", "hello again")
         assert [delivery.payload for delivery in waiting.result(BY_ITSELF)] == ["hello again"]
@@ -125,9 +128,9 @@ def test_nobody_connects_to_what_is_away(server: OwnServer, url: str) -> None:
 
 
 def test_closing_does_not_wait_for_a_database_that_is_away(server: OwnServer, url: str) -> None:
-    broker = rowq.connect(with_option(url, "timeout=20"))
+    broker = rowq.connect(with_option(url, PATIENT))
     broker.send("q", 1)
     server.stop()
     started = time.monotonic()
     broker.close()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < IN_TIME

@@ -36,7 +36,7 @@ def way(server: OwnServer) -> Iterator[CuttableWay]:
 
 @pytest.fixture
 def broker(url: str, way: CuttableWay) -> Iterator[Broker]:
-    with rowq.connect(by_way_of(way.port, url), upkeep=False, timeout=10) as broker:
+    with rowq.connect(by_way_of(way.port, url), upkeep=False, timeout=60) as broker:
         yield broker
 
 
@@ -50,7 +50,7 @@ def tables_are_sound(url: str) -> Iterator[None]:
 def strokes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many receipts were acked by a statement that is a transaction of its own, each time. A lane does so while it knows the
     queue's settings; asked for before the broker, this keeps them known however slow the machine is."""
-    monkeypatch.setattr(Postgresql, "settings_max_age_ms", 60_000)
+    monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
     seen: list[int] = []
     may_ack = stroke.may_ack
 

@@ -13,7 +13,6 @@ from tests.disasters.load import Load
 from tests.rivals.process import Start
 from tests.support.asking import ask
 
-CUTS = 40
 EVERY = 0.05
 _CUT_ONE_OF_POSTGRESQL = """
 SELECT pg_terminate_backend(pid) FROM (
@@ -33,13 +32,14 @@ def cut_one(url: str) -> None:
             ask(url, f"KILL {id}")
 
 
+@pytest.mark.parametrize("cuts", [15, pytest.param(80, marks=pytest.mark.prove("80 cuts; 15 stand for them"))])
 @pytest.mark.parametrize(("kind", "told"), [("postgresql", set()), ("mariadb", {rowq.OutcomeUnknown.code})])
-def test_a_load_survives_connections_that_are_cut(start: Start, url: str, told: set[str]) -> None:
+def test_a_load_survives_connections_that_are_cut(start: Start, url: str, told: set[str], cuts: int) -> None:
     """PostgreSQL can be asked what became of a commit whose answer was lost; MariaDB cannot."""
-    load = Load(start, url)
+    load = Load(start, url, processes=1 if cuts == 15 else 2)
     load.await_progress()
     pause = threading.Event()
-    for _ in range(CUTS):
+    for _ in range(cuts):
         cut_one(url)
         pause.wait(EVERY)
     load.await_progress()

@@ -73,12 +73,12 @@ def test_a_drive_that_leaks_keeps_some_of_what_nobody_waited_for(drive: Drive) -
     path.write_bytes(b"a" * 4096 * 512)
     subprocess.run(["sync", "--file-system", str(drive.folder)], check=True, timeout=60)
 
-    def pages_that_got_through() -> int:
+    def some_pages_got_through() -> bool:
         with path.open("r+b") as file:
             file.write(b"b" * 4096 * 512)
         with drive.leaking(choose):
             threading.Event().wait(0.3)
         cut(drive)
-        return path.read_bytes().count(b"b" * 4096)
+        return 0 < path.read_bytes().count(b"b" * 4096) < 512
 
-    assert 0 < eventually(pages_that_got_through) < 512
+    eventually(some_pages_got_through, 60)

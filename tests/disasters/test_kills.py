@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.disasters.conftest import Begin
-from tests.disasters.promised import ROUNDS, begin_living, check
+from tests.disasters.promised import ROUNDS, begin_living, check, each
 from tests.disasters.test_restarts import crash
 from tests.docs.promises import Promise, promises
 from tests.rivals.process import Rival, Start
@@ -19,7 +19,7 @@ from tests.support.asking import ask
 from tests.support.servers import OwnServer
 from tests.support.serving import Served
 
-pytestmark = pytest.mark.timeout(120 * ROUNDS)
+pytestmark = pytest.mark.timeout(240 * ROUNDS)
 
 Place = tuple[str, str]
 """The URL of a database, and the one under which a setting holds."""
@@ -57,26 +57,22 @@ def told(server: OwnServer, database: str, setting: str) -> Iterator[None]:
     ask(server.url(""), f"SET GLOBAL {name} = {usual}")
 
 
-def each_promise(fault: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("promise", promises(fault), ids=str)
-
-
-@each_promise("process killed")
-def test_what_was_answered_survives_a_killed_process(start: Start, place: Place, promise: Promise) -> None:
+@each(promises("process killed"))
+def test_what_was_answered_survives_a_killed_process(start: Start, place: Place, promise: Promise, often: bool) -> None:
     url, set_url = place
     choose = random.Random(f"process {promise}")
 
     def strike(how: tuple[str, ...]) -> tuple[Rival, None]:
-        rival, moment = begin_living(start, set_url, how, choose)
+        rival, moment = begin_living(start, set_url, how, choose, often=often)
         moment()
         rival.kill()
         return rival, None
 
-    check(promise, strike, url)
+    check(promise, strike, url, often=often)
 
 
-@each_promise("`rowq serve` killed")
-def test_what_was_answered_survives_a_killed_rowq_serve(start: Start, place: Place, promise: Promise, tmp_path: Path) -> None:
+@each(promises("`rowq serve` killed"))
+def test_what_was_answered_survives_a_killed_rowq_serve(start: Start, place: Place, promise: Promise, often: bool, tmp_path: Path) -> None:
     url, set_url = place
     choose = random.Random(f"serve {promise}")
 
@@ -84,7 +80,7 @@ def test_what_was_answered_survives_a_killed_rowq_serve(start: Start, place: Pla
         served = Served(tmp_path, "--json", ROWQ_URL=set_url)
         try:
             served.announced()
-            rival, moment = begin_living(start, served.url, how, choose)
+            rival, moment = begin_living(start, served.url, how, choose, often=often)
             moment()
             served.process.kill()
             rival.kill()
@@ -92,21 +88,23 @@ def test_what_was_answered_survives_a_killed_rowq_serve(start: Start, place: Pla
             served.close()
         return rival, None
 
-    check(promise, strike, url)
+    check(promise, strike, url, often=often)
 
 
-@each_promise("database killed")
-def test_what_was_answered_survives_a_killed_database_as_promised(start: Start, begin: Begin, place: Place, promise: Promise) -> None:
+@each(promises("database killed"))
+def test_what_was_answered_survives_a_killed_database_as_promised(
+    start: Start, begin: Begin, place: Place, promise: Promise, often: bool
+) -> None:
     url, set_url = place
     server = begin(promise.kind)
     choose = random.Random(f"database {promise}")
 
     def strike(how: tuple[str, ...]) -> tuple[Rival, None]:
-        rival, moment = begin_living(start, set_url, how, choose)
+        rival, moment = begin_living(start, set_url, how, choose, often=often)
         moment()
         crash(server)
         rival.kill()
         server.start()
         return rival, None
 
-    check(promise, strike, url)
+    check(promise, strike, url, often=often)

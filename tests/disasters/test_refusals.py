@@ -148,7 +148,7 @@ def test_who_may_read_and_write_rows_needs_nothing_else(url: str, guest: Guest, 
         broker.send("q", 1, key="k", group="g", id="order-7")
         (delivery,) = broker.receive("q")
         broker.nack(delivery, delay=0)
-        broker.ack(broker.receive("q", wait=1)[0])
+        broker.ack(broker.receive("q", wait=30)[0])
         assert broker.sweep()
     assert faults_of(url) == {}
 

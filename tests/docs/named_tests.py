@@ -9,6 +9,8 @@ from functools import cache, reduce
 from importlib import import_module
 from typing import Any
 
+from _pytest.mark import ParameterSet
+
 from tests.docs.page import ROOT, Page
 
 _NAME = re.compile(r"(tests/[\w/]+\.py)(?:::([\w:]+)(?:\[(.+)\])?)?")
@@ -61,4 +63,5 @@ def _cases(file: str, function: str) -> set[str]:
         return set()
     _, values = lists[0].args
     called = lists[0].kwargs.get("ids") or str
-    return {str(name) for name in (map(called, values) if callable(called) else called)}
+    plain = [value.values[0] if isinstance(value, ParameterSet) else value for value in values]  # a case with a mark is wrapped in one
+    return {str(name) for name in (map(called, plain) if callable(called) else called)}

@@ -1,4 +1,4 @@
-"""Runs the blocks of a page one after another: Python in this process, command lines in a shell that finds `rowq`."""
+"""Runs the blocks of a page one after another: Python and plain commands of `rowq` in this process, all others in a shell that finds it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,28 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.cli.driver import Run as CommandLine
 from tests.docs.page import Block, Page
+from tests.docs.ports import Ports
 
 PYTHON, CONSOLE, OUTPUT, SHELL, DRAWING = "python", "console", "text", "sh", ""
 KNOWN = {PYTHON, CONSOLE, OUTPUT, SHELL, DRAWING, "json"}
 _PROMPT = "$ "
 _EXPORT = re.compile(r"export (\w+)=(\S*)")
 _BACKGROUND = re.compile(r"(?<![&>])&(?![&>0-9])")
+_SHELLS_OWN = re.compile(r"[|&;<>()$`\\*?#~=!{}\[\]]")
+"""What a shell does something with: a line without any of it is a program and its arguments."""
 _FILE = re.compile(r"# (\w+\.py)\n")
 """The first line of a program that the reader saves; its page runs it by a command line."""
 
@@ -38,7 +45,8 @@ class Run:
     """One page on its way from top to bottom. Its Python blocks share their names, its command lines what they `export`."""
 
     def __init__(self, page: Page) -> None:
-        self._page = page
+        self._ports = Ports(page)
+        self._page = self._ports.page
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._environment = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1"}
         self._groups: list[int] = []
@@ -46,7 +54,8 @@ class Run:
 
     def results(self) -> Iterator[Printed]:
         try:
-            yield from self._results()
+            for result in self._results():
+                yield replace(result, printed=self._ports.back(result.printed), shown=self._ports.back(result.shown))
         finally:
             for group in self._groups:
                 with contextlib.suppress(ProcessLookupError):
@@ -78,6 +87,9 @@ class Run:
             if exported := _EXPORT.fullmatch(command):
                 self._environment[exported[1]] = exported[2]
                 continue
+            if (printed := self._in_this_process(command)) is not None:
+                yield Printed(where, printed, shown or printed)
+                continue
             process = subprocess.Popen(
                 ["sh", "-c", command],
                 env=self._environment,
@@ -92,6 +104,19 @@ class Run:
                 printed = process.communicate(timeout=200)[0].decode()
             assert process.returncode == 0, f"{where}: `{command}` ended with {process.returncode}:\n{printed}"
             yield Printed(where, printed, shown or printed)
+
+    def _in_this_process(self, command: str) -> str | None:
+        """What a command of `rowq` prints, without the half second that a process takes; None where a shell has something to do."""
+        if not command.startswith("rowq ") or " pipeline " in command or _SHELLS_OWN.search(command):
+            return None  # Spark would be started here, in the process of other tests
+        with pytest.MonkeyPatch.context() as patch:
+            for name in os.environ.keys() - self._environment.keys():
+                patch.delenv(name)
+            for name, value in self._environment.items():
+                patch.setenv(name, value)
+            result = CommandLine(patch)(*shlex.split(command)[1:])
+        assert result.exit_code == 0, f"`{command}` ended with {result.exit_code}:\n{result.out}{result.err}"
+        return result.out + result.err
 
 
 def commands(block: Block) -> list[tuple[int, str, str]]:

@@ -25,7 +25,7 @@ from rowq.store.calls import Call
 from rowq.store.retrying import WouldWait
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
-from tests.support.patience import eventually, eventually_async
+from tests.support.patience import DEADLINE, eventually, eventually_async
 
 
 class Tower:
@@ -159,14 +159,16 @@ def test_an_answer_to_somebody_who_has_gone_away_is_told_of(airway: Airway, towe
 
 
 def test_a_call_past_its_timeout_is_not_performed(tower: Tower, slow: Fusion) -> None:
-    airway = Airway(lambda: tower.perform, timeout=0.05, slow=slow)
+    airway = Airway(lambda: tower.perform, timeout=DEADLINE, slow=slow)
 
     async def main() -> None:
         tower.holds = True
         first = asyncio.create_task(airway.run_async(Job("first")))
         await eventually_async(lambda: tower.batches)
+        airway._timeout = -1  # one that comes now is late already
         late = asyncio.create_task(airway.run_async(Job("late")))
-        await asyncio.to_thread(threading.Event().wait, 0.1)
+        (route,) = airway._routes.values()
+        await eventually_async(lambda: len(route._line) == 1)
         tower.let_go()
         assert await first == "first"
         with pytest.raises(StoreBusy):
@@ -177,16 +179,19 @@ def test_a_call_past_its_timeout_is_not_performed(tower: Tower, slow: Fusion) ->
 
 
 def test_a_call_past_its_timeout_is_answered_though_those_before_it_still_wait(tower: Tower, slow: Fusion) -> None:
-    airway = Airway(lambda: tower.perform, timeout=0.05, slow=slow)
+    airway = Airway(lambda: tower.perform, timeout=DEADLINE, slow=slow)
 
     async def main() -> None:
         tower.holds = True
         first = asyncio.create_task(airway.run_async(Job("first")))
         await eventually_async(lambda: tower.batches)
+        (route,) = airway._routes.values()
+        airway._timeout = route._timeout = 0.05
         for _ in range(2):
             with pytest.raises(StoreBusy, match="not written"):
-                await asyncio.wait_for(airway.run_async(Job("late")), 10)
+                await asyncio.wait_for(airway.run_async(Job("late")), DEADLINE)
         assert not first.done()
+        airway._timeout = DEADLINE
         tower.let_go()
         assert await first == "first"
         assert await airway.run_async(Job("next")) == "next"

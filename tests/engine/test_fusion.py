@@ -16,7 +16,7 @@ from tests.engine.conftest import Gather
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
 from tests.support.crowd import Crowd
-from tests.support.patience import DEADLINE
+from tests.support.patience import DEADLINE, eventually
 
 
 def answers(calls: list[Background[str]]) -> list[str]:
@@ -102,12 +102,14 @@ def test_more_waiting_bytes_than_the_bound_are_refused(desk: Desk, fusion: Fusio
 
 
 def test_a_call_past_its_timeout_is_not_performed(desk: Desk) -> None:
-    fusion = Fusion(desk.perform, timeout=0.05)
+    fusion = Fusion(desk.perform, timeout=DEADLINE)
     desk.hold()
     first = Background(lambda: fusion.run(Job("first")))
     desk.wait_for("first")
+    fusion._timeout = -1  # those that come now are late already
     late = [Background(lambda: fusion.run(Job("late"))) for _ in range(3)]
-    threading.Event().wait(0.1)
+    eventually(lambda: len(fusion._line) == 3)
+    fusion._timeout = DEADLINE
     desk.let_go()
     assert first.result() == "first"
     for call in late:

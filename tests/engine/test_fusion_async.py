@@ -15,7 +15,7 @@ from rowq.store.calls import Call
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
 from tests.support.crowd import Crowd
-from tests.support.patience import eventually, eventually_async
+from tests.support.patience import DEADLINE, eventually, eventually_async
 
 
 def test_the_calls_of_one_turn_of_the_loop_go_together(desk: Desk, fusion: Fusion) -> None:
@@ -114,7 +114,7 @@ def test_who_goes_away_between_the_answer_and_looking_at_it_is_told_of(desk: Des
         loop.call_soon_threadsafe = tell  # type: ignore[assignment, method-assign]
         with pytest.raises(asyncio.CancelledError):
             await mine
-        await eventually_async(lambda: gone, within=5)
+        await eventually_async(lambda: gone)
 
     asyncio.run(main())
     assert gone == [job]
@@ -137,14 +137,15 @@ def test_a_loop_that_ends_under_its_callers_holds_nobody_up(desk: Desk, fusion: 
 
 
 def test_a_coroutine_past_its_timeout_is_not_performed(desk: Desk) -> None:
-    fusion = Fusion(desk.perform, timeout=0.05)
+    fusion = Fusion(desk.perform, timeout=DEADLINE)
 
     async def main() -> None:
         desk.hold()
         first = asyncio.create_task(fusion.run_async(Job("first")))
         await eventually_async(lambda: desk.batches)
+        fusion._timeout = -1  # one that comes now is late already
         late = asyncio.create_task(fusion.run_async(Job("late")))
-        await asyncio.to_thread(threading.Event().wait, 0.1)
+        await eventually_async(lambda: len(fusion._line) == 1)
         desk.let_go()
         assert await first == "first"
         with pytest.raises(StoreBusy):

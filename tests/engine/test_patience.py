@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import rowq
 from rowq import Broker
+from rowq import waiting as waiting_room
 from tests.support.background import Background
 from tests.support.patience import eventually
 
@@ -36,17 +38,18 @@ def looks(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_forty_who_wait_look_about_once_a_second(broker: Broker, looks: list[str]) -> None:
-    waiting = [Background(lambda: broker.receive("q", wait=30)) for _ in range(40)]
+    waiting = [Background(lambda: broker.receive("q", wait=600)) for _ in range(40)]
     eventually(lambda: broker._engine._room.count() == 40)
-    settled = len(looks)
+    settled, began = len(looks), time.monotonic()
     threading.Event().wait(2.5)
-    assert len(looks) - settled <= 3
+    assert len(looks) - settled <= time.monotonic() - began + 1
     broker.send_many("q", range(40))
     assert sorted(call.result()[0].payload for call in waiting) == list(range(40))
 
 
-def test_a_message_sent_to_many_who_wait_is_looked_for_by_few(broker: Broker, looks: list[str]) -> None:
-    waiting = [Background(lambda: broker.receive("q", wait=30)) for _ in range(40)]
+def test_a_message_sent_to_many_who_wait_is_looked_for_by_few(broker: Broker, looks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_room, "SAFETY", 3600.0)
+    waiting = [Background(lambda: broker.receive("q", wait=600)) for _ in range(40)]
     eventually(lambda: broker._engine._room.count() == 40)
     settled = len(looks)
     broker.send("q", "x")

@@ -11,7 +11,7 @@ import pytest
 from rowq import waiting
 from rowq.waiting import Waiter, WaitingRoom
 from tests.support.crowd import Crowd
-from tests.support.patience import eventually
+from tests.support.patience import DEADLINE, eventually
 
 
 class Surroundings:
@@ -155,7 +155,7 @@ def test_a_failing_look_for_arrivals_does_not_end_the_safety_net(
     around.error = OSError("the disk is slow")
     eventually(lambda: around.error is None)
     sleepers.append(enter("q"))
-    eventually(lambda: sum(awake(sleepers)) >= 2, within=5)
+    eventually(lambda: sum(awake(sleepers)) >= 2)
 
 
 def test_nobody_is_left_behind_when_the_room_closes(room: WaitingRoom, enter: Enter) -> None:
@@ -194,7 +194,7 @@ def test_no_wake_up_is_lost_between_looking_and_waiting(room: WaitingRoom) -> No
             if take():
                 room.leave(sleeper.waiter, more=True)
                 continue
-            has_waited = sleeper.woken.wait(5)
+            has_waited = sleeper.woken.wait(DEADLINE)
             room.leave(sleeper.waiter, more=False)
             assert has_waited or len(taken) == total, "a wake-up was lost"
 

@@ -16,8 +16,9 @@ from rowq.steps import Ask, Steps, Wait, take_each
 from rowq.store.herald import Tidings
 from tests.support.database import KINDS, new_database
 
-PATIENCE = 8
-SOON = 5
+PATIENCE = 60
+SOON = 30
+"""Seconds: without a wake-up, a receive comes back when its patience is over."""
 
 
 @pytest.fixture

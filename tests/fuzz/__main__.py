@@ -66,7 +66,7 @@ def _searched(name: str, seeds: tuple[bytes, ...], seconds: int) -> list[Path]:
         options = (
             f"-max_total_time={seconds}",
             f"-max_len={LONGEST_INPUT}",
-            f"-timeout={round(10 * LONGEST)}",
+            f"-timeout={round(LONGEST)}",
             f"-rss_limit_mb={_MEMORY_MB}",
             f"-artifact_prefix={failures}/",
             "-print_final_stats=1",

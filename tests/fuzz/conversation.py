@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from ipaddress import IPv4Address
 from itertools import count
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 AT_ONCE = 60
 """Connections that are open together."""
 

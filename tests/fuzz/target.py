@@ -17,8 +17,8 @@ from rowq.errors import RowqError
 from rowq.server.errors import HttpError
 
 REFUSALS = (RowqError, HttpError, typer.BadParameter)
-LONGEST = 2.0
-"""Seconds of computing for one input, however long and hostile: a hundred times what the slowest needs."""
+LONGEST = 20.0
+"""Seconds of computing for one input, however long and hostile: twenty times what the slowest needs on a machine that is not busy."""
 
 Run = Callable[[bytes], None]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import settings as searching
 from hypothesis import strategies as st
@@ -34,10 +35,19 @@ from rowq.wire_look import MessageLook, SettingsBody, of_message, of_settings, t
 from tests.fuzz import made_up
 from tests.fuzz.bodies import _meaning
 
+ROUND_TRIPS: dict[str, Callable[[], None]] = {}
+"""Each of them with values that are made up anew."""
+
 
 def for_all(*kinds: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Half of what is usual: there are many of them, and none is subtle."""
-    return lambda test: searching(max_examples=searching().max_examples // 2)(given(*kinds)(test))
+    """A quarter of the usual number, the same values every time: there are many tests, and none is subtle."""
+
+    def search(test: Callable[..., None]) -> Callable[..., None]:
+        most = searching().max_examples
+        ROUND_TRIPS[test.__name__] = searching(max_examples=most // 2)(given(*kinds)(test))
+        return searching(max_examples=most // 4, derandomize=True, database=None)(given(*kinds)(test))
+
+    return search
 
 
 @for_all(made_up.seqs, made_up.moments.filter(lambda at: at < 1 << 48), made_up.tokens)
@@ -142,3 +152,9 @@ def test_schedules(minutes: set[int], hours: set[int], days: set[int], months: s
     schedule = read_cron(" ".join(",".join(map(str, each)) for each in (minutes, hours, days, months, weekdays)))
     assert (schedule.minutes, schedule.hours) == (tuple(sorted(minutes)), tuple(sorted(hours)))
     assert set(schedule.days) == days and set(schedule.months) == months and set(schedule.weekdays) == weekdays
+
+
+@pytest.mark.prove("twice as many values, and others every time; the test of that name stands for it")
+@pytest.mark.parametrize("name", ROUND_TRIPS)
+def test_with_other_values(name: str) -> None:
+    ROUND_TRIPS[name]()

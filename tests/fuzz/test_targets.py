@@ -15,9 +15,10 @@ from tests.fuzz.target import Target, TooSlow, quickly
 from tests.fuzz.targets import TARGETS
 
 LEAST = 40
-"""Inputs that a target is given in any case; then as many as fit into its time."""
+"""Inputs that a target is given in any case: in `make test` the same ones every time."""
 SECONDS = 0.25
-LONG = 30_000
+"""Of computing, for which the search for new inputs goes on."""
+SHORT, LONG = 3_000, 30_000
 REPEATED = (b"\0", b"\xff", b"\n", b"%00", b"9", b"[", b'{"a":', b"(", b"- ", b"a.", b"/", b"1,", b"=&", b"* ", b'"', b"\xf0\x9f\x90\x87")
 
 every_target = pytest.mark.parametrize("name", TARGETS)
@@ -40,22 +41,31 @@ def test_every_kept_input_is_of_a_target() -> None:
 
 @every_target
 def test_nothing_breaks_it(name: str) -> None:
-    _search(TARGETS[name], FOLDER)
+    _search(TARGETS[name], FOLDER, Random(name), seconds=0)
 
 
+@pytest.mark.prove("other inputs every time, for 15 s of computing; test_nothing_breaks_it stands for it, with the same ones")
 @every_target
-def test_long_and_hostile_input_is_answered_quickly(name: str) -> None:
+def test_nothing_new_breaks_it(name: str) -> None:
+    _search(TARGETS[name], FOLDER, Random(), SECONDS)
+
+
+@pytest.mark.parametrize(
+    "most", [SHORT, pytest.param(LONG, marks=pytest.mark.prove("10 s of computing; a tenth of the length stands for it"))]
+)
+@every_target
+def test_long_and_hostile_input_is_answered_quickly(name: str, most: int) -> None:
     target = TARGETS[name]
-    length = LONG if name not in ("http1", "http2") else LONG // 10
+    length = most if name not in ("http1", "http2") else most // 10
     for piece in (*REPEATED, *target.seeds):
         target.check(piece * (length // len(piece)) if piece else b"")
         target.check(target.seeds[0] + piece * (length // 2 // max(1, len(piece))))
 
 
-def _search(target: Target, folder: Path) -> None:
+def _search(target: Target, folder: Path, random: Random, seconds: float) -> None:
     """What breaks it is kept."""
-    until = time.thread_time() + SECONDS
-    for number, data in enumerate(inputs(target.seeds, Random())):
+    until = time.thread_time() + seconds
+    for number, data in enumerate(inputs(target.seeds, random)):
         if number >= LEAST and time.thread_time() > until:
             break
         if _fails(target, data):
@@ -78,7 +88,7 @@ def test_a_target_that_breaks_is_found_out_and_the_smallest_input_that_breaks_it
             raise LookupError
 
     with pytest.raises(LookupError):
-        _search(Target("nines", run, (b"text", b"number")), tmp_path)
+        _search(Target("nines", run, (b"text", b"number")), tmp_path, Random(1), seconds=60)
     (path,) = kept("nines", tmp_path)
     assert path.read_bytes() == b"999"
 

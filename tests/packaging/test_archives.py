@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tarfile
 import zipfile
@@ -76,23 +77,39 @@ def test_the_server_works_with_nothing_else_installed(environment: Environment, 
         served.close()
 
 
-@pytest.mark.parametrize(
-    ("command", "extra"),
-    [
-        (("rowq", "stats", "--url", "postgresql://u@127.0.0.1:1/d"), "postgresql"),
-        (("rowq", "stats", "--url", "mariadb://u@127.0.0.1:1/d"), "mariadb"),
-        (("rowq", "serve", "--port", "0", "--redis", "redis://127.0.0.1:1"), "redis"),
-        (("rowq", "serve", "--port", "0", "--http2"), "http2"),
-        (("rowq", "pipeline", "archive", "lake"), "spark"),
-    ],
-)
-def test_what_an_extra_would_bring_is_named_when_it_is_missing(
-    environment: Environment, command: tuple[str, ...], extra: str, tmp_path: Path
-) -> None:
-    failed = environment.run(tmp_path, *command)
-    assert failed.returncode != 0
-    assert f"rowq[{extra}" in failed.stderr, failed.stderr
-    assert "Traceback" not in failed.stderr
+WITHOUT = {
+    "postgresql": ["stats", "--url", "postgresql://u@127.0.0.1:1/d"],
+    "mariadb": ["stats", "--url", "mariadb://u@127.0.0.1:1/d"],
+    "redis": ["serve", "--port", "0", "--redis", "redis://127.0.0.1:1"],
+    "http2": ["serve", "--port", "0", "--http2"],
+    "spark": ["pipeline", "archive", "lake"],
+}
+"""By extra, a command that needs it."""
+EACH = """
+import contextlib, io, json, sys
+from rowq.cli.main import main
+for command in json.loads(sys.argv[1]):
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        code = main(command)
+    print(json.dumps([code, told.getvalue()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def failures(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+    """By extra, the exit code and what was told: one process of the empty environment tries all commands."""
+    done = environment.run(tmp_path_factory.mktemp("empty"), "python", "-c", EACH, json.dumps(list(WITHOUT.values())))
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(WITHOUT), done.stderr
+    return {extra: (code, told) for extra, (code, told) in zip(WITHOUT, answers, strict=True)}
+
+
+@pytest.mark.parametrize("extra", WITHOUT)
+def test_what_an_extra_would_bring_is_named_when_it_is_missing(failures: dict[str, tuple[int, str]], extra: str) -> None:
+    code, told = failures[extra]
+    assert code != 0
+    assert f"rowq[{extra}" in told, told
+    assert "Traceback" not in told
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

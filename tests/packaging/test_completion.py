@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import rowq
+from tests.cli.driver import Run
 from tests.docs.running import install_commands
 from tests.support.servers import Unavailable
 
@@ -40,30 +43,53 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def complete(shell: dict[str, str], folder: Path, *words: str) -> list[str]:
+    """What a bash offers."""
     return bash(BASH.format(words=" ".join(f"'{word}'" for word in words), last=len(words) - 1), shell, folder).split()
 
 
-def test_commands_and_options_are_completed(shell: dict[str, str], tmp_path: Path) -> None:
-    assert complete(shell, tmp_path, "rowq", "st") == ["stats", "streams"]
-    assert complete(shell, tmp_path, "rowq", "keys", "") == ["create", "list", "revoke"]
-    assert complete(shell, tmp_path, "rowq", "serve", "--max-") == ["--max-body-bytes", "--max-header-bytes", "--max-connections"]
+Ask = Callable[..., str]
 
 
-def test_queues_are_completed(shell: dict[str, str], tmp_path: Path) -> None:
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """What rowq answers to a shell with these variables, asked in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ROWQ_URL", raising=False)
+
+    def ask(**variables: str) -> str:
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", ["rowq"])
+            return Run(patch)().out
+
+    return ask
+
+
+def offered(ask: Ask, *words: str, **variables: str) -> list[str]:
+    """To the script that a bash has."""
+    return ask(_ROWQ_COMPLETE="complete_bash", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1), **variables).split()
+
+
+def test_commands_and_options_are_completed(ask: Ask) -> None:
+    assert offered(ask, "rowq", "st") == ["stats", "streams"]
+    assert offered(ask, "rowq", "keys", "") == ["create", "list", "revoke"]
+    assert offered(ask, "rowq", "serve", "--max-") == ["--max-body-bytes", "--max-header-bytes", "--max-connections"]
+
+
+def test_queues_are_completed(shell: dict[str, str], ask: Ask, tmp_path: Path) -> None:
     with rowq.connect(f"sqlite:///{tmp_path}/shop.db") as broker:
         for queue in ("mails", "mails.eu", "orders"):
             broker.send(queue, 1)
     url = f"sqlite:///{tmp_path}/shop.db"
     assert complete(shell, tmp_path, "rowq", "stats", "--url", url, "ma") == ["mails", "mails.eu"]
-    assert complete(shell | {"ROWQ_URL": url}, tmp_path, "rowq", "purge", "") == ["mails", "mails.eu", "orders"]
+    assert offered(ask, "rowq", "purge", "", ROWQ_URL=url) == ["mails", "mails.eu", "orders"]
 
 
-def test_a_database_that_is_not_there_offers_nothing_and_is_not_made(shell: dict[str, str], tmp_path: Path) -> None:
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    assert complete(shell, folder, "rowq", "stats", "") == []
-    assert complete(shell, folder, "rowq", "stats", "--url", "nonsense://", "") == []
-    assert not list(folder.iterdir())
+def test_a_database_that_is_not_there_offers_nothing_and_is_not_made(ask: Ask, tmp_path: Path) -> None:
+    assert offered(ask, "rowq", "stats", "") == []
+    assert offered(ask, "rowq", "stats", "--url", "nonsense://", "") == []
+    assert not list(tmp_path.iterdir())
 
 
 def test_it_is_installed_for_the_shell_that_asks(shell: dict[str, str], tmp_path: Path) -> None:
@@ -74,17 +100,12 @@ def test_it_is_installed_for_the_shell_that_asks(shell: dict[str, str], tmp_path
 
 
 @pytest.mark.parametrize(
-    ("kind", "variables", "offered"),
+    ("kind", "variables", "answer"),
     [
         ("zsh", {"_TYPER_COMPLETE_ARGS": "rowq st"}, '"stats":"Count'),
         ("fish", {"_TYPER_COMPLETE_ARGS": "rowq st", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}, "stats\tCount"),
     ],
 )
-def test_other_shells_get_a_script_and_answers_in_their_words(
-    kind: str, variables: dict[str, str], offered: str, shell: dict[str, str], tmp_path: Path
-) -> None:
-    def ask(**given: str) -> str:
-        return subprocess.run(["rowq"], env=shell | given, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
-
+def test_other_shells_get_a_script_and_answers_in_their_words(kind: str, variables: dict[str, str], answer: str, ask: Ask) -> None:
     assert f"_ROWQ_COMPLETE=complete_{kind}" in ask(_ROWQ_COMPLETE=f"source_{kind}")
-    assert offered in ask(_ROWQ_COMPLETE=f"complete_{kind}", **variables)
+    assert answer in ask(_ROWQ_COMPLETE=f"complete_{kind}", **variables)

@@ -111,4 +111,4 @@ def test_a_message_goes_through_the_server_to_the_worker(running: Running) -> No
         worker.receive("letters")
     for process in (running.worker, running.server):
         process.terminate()
-        assert process.wait(20) == 0, running.told("worker.err") + running.told("server.err")
+        assert process.wait(60) == 0, running.told("worker.err") + running.told("server.err")

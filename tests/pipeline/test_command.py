@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rowq
+from rowq import ManualClock
 from rowq.cli import pipeline as commands
 from rowq.cli.spark import spark_session
 from tests.cli.driver import Run
@@ -49,20 +50,23 @@ def run_with_spark(run: Run, spark: SparkSession, monkeypatch: pytest.MonkeyPatc
     return run
 
 
-def test_the_way_of_messages_through_all_commands(run_with_spark: Run, broker: rowq.Broker, lake: Path, tmp_path: Path) -> None:
+def test_the_way_of_messages_through_all_commands(
+    run_with_spark: Run, url: str, broker: rowq.Broker, clock: ManualClock, lake: Path, tmp_path: Path
+) -> None:
     run = run_with_spark
-    work_off(broker, 6)
+    with rowq.connect(url, upkeep=False, clock=clock) as of_one_day:  # no midnight comes in between
+        work_off(of_one_day, 6)
     assert run("pipeline", "archive", str(lake), "--dry-run").out == "25 lines to archive; nothing was changed\n"
     assert not lake.exists()
-    archived = run("--json", "pipeline", "archive", str(lake), "--purge", "--segment-lines", "4").json
+    archived = run("--json", "pipeline", "archive", str(lake), "--purge", "--segment-lines", "10").json
     assert archived == {"archived": {"history": 6, "audit": 19}, "purged": {"history": 6, "audit": 19}}
     assert run("pipeline", "archive", str(lake)).out == "0 lines archived\n"
-    assert run("pipeline", "compact", str(lake), "--dry-run").out == "7 small files to put together; nothing was changed\n"
-    assert run("pipeline", "compact", str(lake)).out == "7 files became 2\n"
+    assert run("pipeline", "compact", str(lake), "--dry-run").out == "2 small files to put together; nothing was changed\n"
+    assert run("pipeline", "compact", str(lake)).out == "2 files became 1\n"
     assert run("--json", "pipeline", "compact", str(lake)).json == {"days": 0, "before": 0, "after": 0}
     assert run("--json", "pipeline", "vacuum", str(lake)).json == {"files": 0, "bytes": 0, "names": []}
-    assert run("--json", "pipeline", "vacuum", str(lake), "--older-than", "0s", "--dry-run").json["files"] == 7
-    assert run("pipeline", "vacuum", str(lake), "--older-than", "0s").out.startswith("7 files, ")
+    assert run("--json", "pipeline", "vacuum", str(lake), "--older-than", "0s", "--dry-run").json["files"] == 2
+    assert run("pipeline", "vacuum", str(lake), "--older-than", "0s").out.startswith("2 files, ")
     page, figures = tmp_path / "report.html", tmp_path / "figures"
     assert run("pipeline", "report", str(page), "--lake", str(lake), "--parquet", str(figures)).out == f"written to {page}\n"
     assert "orders" in page.read_text(encoding="utf-8")
@@ -117,12 +121,16 @@ def test_without_the_extra_the_command_says_what_to_install(run: Run, lake: Path
     assert "pip install 'rowq[spark]'" in told.err
 
 
-def test_a_command_starts_spark_by_itself_and_keeps_quiet(url: str, broker: rowq.Broker, lake: Path) -> None:
+@pytest.mark.timeout(400)
+@pytest.mark.usefixtures("quick_drivers")
+@pytest.mark.parametrize(
+    "left_out", [(), pytest.param((OPTIONS,), marks=pytest.mark.prove("a slow JVM as anywhere, 25 s; a quick one stands for it"))]
+)
+def test_a_command_starts_spark_by_itself_and_keeps_quiet(url: str, broker: rowq.Broker, lake: Path, left_out: tuple[str, ...]) -> None:
     work_off(broker, 3)
-    as_anywhere = {name: value for name, value in os.environ.items() if name != OPTIONS}
-    environment = {**as_anywhere, "ROWQ_URL": url}
+    environment = {name: value for name, value in os.environ.items() if name not in left_out} | {"ROWQ_URL": url}
     command = [sys.executable, "-m", "rowq.cli.main", "--json", "pipeline", "archive", str(lake), "--master", "local[1]"]
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=200, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=280, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert msgspec.json.decode(done.stdout)["archived"] == {"history": 3, "audit": 10}
 

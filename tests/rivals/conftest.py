@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rowq
+from tests.rivals.neighbour import moving_in
 from tests.rivals.process import Start, starting
 from tests.support.database import KINDS, Database, new_database
 from tests.support.servers import shared_mariadb, shared_postgresql
@@ -53,6 +54,18 @@ def broker(url: str) -> Iterator[rowq.Broker]:
 def start(tmp_path: Path) -> Iterator[Start]:
     with starting(tmp_path, "tests.rivals") as start:
         yield start
+
+
+@pytest.fixture(
+    params=["beside", pytest.param("processes", marks=pytest.mark.prove("54 processes, 100 s; brokers in one process stand for it"))]
+)
+def begin(request: pytest.FixtureRequest, start: Start) -> Iterator[Start]:
+    """Somebody else on the same database, with a broker of its own: in threads of this process, or in a process of its own."""
+    if request.param == "processes":
+        yield start
+        return
+    with moving_in() as begin:
+        yield begin
 
 
 def with_option(url: str, option: str) -> str:

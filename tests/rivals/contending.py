@@ -18,10 +18,11 @@ GROUPS = [f"group-{number}" for number in range(3)]
 
 
 def contend(broker: rowq.Broker, name: str, by: str, stop: threading.Event) -> None:
-    """Its numbers grow. Beside the keys that all share it has one of its own, of which it knows every payload."""
+    """Its numbers grow. Beside the keys that all share it has one of its own, of which it knows every payload. It takes a breath after each
+    call, so that those who handle can keep up."""
     choose = random.Random(name)
     for number in itertools.count():
-        if stop.is_set():
+        if stop.wait(0.005):
             return
         key = choose.choice([*KEYS, f"of-{name}"]) if by != "groups" else None
         group = choose.choice(GROUPS) if by != "keys" else None

@@ -6,7 +6,7 @@ from rowq import Broker, Delivery, Outcome
 from tests.support.patience import eventually
 
 
-def drain_all(broker: Broker, queue: str = "q", within: float = 30) -> list[Delivery]:
+def drain_all(broker: Broker, queue: str = "q", within: float = 60) -> list[Delivery]:
     """Receives and acks until nothing is to be done, waiting for leases that are still out."""
     drained: list[Delivery] = []
 

@@ -18,7 +18,7 @@ from tests.rivals.inside import lines_of
 from tests.rivals.process import say
 
 FORKS = 12
-PATIENCE = 10
+PATIENCE = 60
 
 
 def fork(child: Callable[[], None]) -> int:

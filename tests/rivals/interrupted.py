@@ -16,7 +16,7 @@ from contextlib import suppress
 import rowq
 from tests.rivals.process import say
 
-DEADLINE = 15
+DEADLINE = 60
 
 
 def send(broker: rowq.Broker) -> None:

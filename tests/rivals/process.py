@@ -136,9 +136,24 @@ def kill_at_random(rivals: list[Rival], word: str, choose: random.Random, least:
     assert not complaints, complaints[0]
 
 
+_listener = threading.local()
+
+
 def say(*words: Any) -> None:
-    """A line in the log of this process: whole, at once, from any thread; it stays when the process is killed."""
-    os.write(1, msgspec.json.encode(words) + b"\n")
+    """A line in the log of this process: whole, at once, from any thread; it stays when the process is killed. A thread that is heard by
+    somebody in this process says it there."""
+    line = msgspec.json.encode(words)
+    heard: list[list[Any]] | None = getattr(_listener, "heard", None)
+    if heard is None:
+        os.write(1, line + b"\n")
+    else:
+        heard.append(msgspec.json.decode(line))
+
+
+def heard_by(heard: list[list[Any]], work: Callable[[], None]) -> None:
+    """Works in this thread; what it says goes to that list."""
+    _listener.heard = heard
+    work()
 
 
 def listen(stop: threading.Event) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import pytest
+
 import rowq
 from tests.rivals.inside import are_receives_under_way
 from tests.support.patience import eventually_async
@@ -12,8 +14,14 @@ from tests.support.patience import eventually_async
 MANY = 300
 
 
+@pytest.fixture
+def nobody_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits looks once a second, woken or not: without that, a wake-up that is lost is a message that nobody gets."""
+    monkeypatch.setattr("rowq.waiting.SAFETY", float("inf"))
+
+
 async def handle(broker: rowq.AsyncBroker) -> str:
-    (delivery,) = await broker.receive("q", wait=20)
+    (delivery,) = await broker.receive("q", wait=60)
     await broker.ack(delivery)
     return delivery.id
 
@@ -22,7 +30,7 @@ def test_three_hundred_coroutines_send_and_receive_each_message_once(url: str) -
     async def run() -> None:
         async with rowq.connect_async(url) as broker:
             sends = [broker.send("q", number) for number in range(MANY)]
-            answers = await asyncio.wait_for(asyncio.gather(*sends, *(handle(broker) for _ in range(MANY))), 40)
+            answers = await asyncio.wait_for(asyncio.gather(*sends, *(handle(broker) for _ in range(MANY))), 100)
             assert Counter(answers[:MANY]) == Counter(answers[MANY:])
             assert len(set(answers)) == MANY
             assert (await broker.stats("q")).depth == 0
@@ -46,7 +54,7 @@ def test_what_cancelled_receivers_had_got_goes_to_others_at_once(url: str) -> No
                 receiver.cancel()
                 kept += await _got(receiver)
             assert len(kept) < MANY
-            others = await asyncio.wait_for(asyncio.gather(*(handle(broker) for _ in range(MANY - len(kept)))), 30)
+            others = await asyncio.wait_for(asyncio.gather(*(handle(broker) for _ in range(MANY - len(kept)))), 100)
             assert Counter(kept + others) == Counter(sent)
 
     asyncio.run(run())
@@ -63,13 +71,13 @@ def test_a_receiver_cancelled_while_its_lease_is_being_written_keeps_nothing(url
             for receiver in receivers:
                 receiver.cancel()
             kept = [id for receiver in receivers for id in await _got(receiver)]
-            others = await asyncio.wait_for(asyncio.gather(*(handle(broker) for _ in range(MANY - len(kept)))), 30)
+            others = await asyncio.wait_for(asyncio.gather(*(handle(broker) for _ in range(MANY - len(kept)))), 100)
             assert Counter(kept + others) == Counter(sent)
 
     asyncio.run(run())
 
 
-def test_waiting_receivers_that_are_cancelled_leave_nothing_behind(url: str) -> None:
+def test_waiting_receivers_that_are_cancelled_leave_nothing_behind(url: str, nobody_looks_again: None) -> None:
     async def run() -> None:
         async with rowq.connect_async(url) as broker:
             room = broker._engine()._room
@@ -81,7 +89,7 @@ def test_waiting_receivers_that_are_cancelled_leave_nothing_behind(url: str) -> 
             assert all(receiver.cancelled() for receiver in receivers[1:])
             assert room.count() <= 1
             id = await broker.send("q", "for the one who stayed")
-            (delivery,) = await asyncio.wait_for(receivers[0], 1)
+            (delivery,) = await asyncio.wait_for(receivers[0], 60)
             assert delivery.id == id
             assert room.count() == 0
             assert (await broker.stats("q")).leased == 1
@@ -89,7 +97,7 @@ def test_waiting_receivers_that_are_cancelled_leave_nothing_behind(url: str) -> 
     asyncio.run(run())
 
 
-def test_a_wake_up_is_not_lost_with_the_receiver_that_was_cancelled(url: str) -> None:
+def test_a_wake_up_is_not_lost_with_the_receiver_that_was_cancelled(url: str, nobody_looks_again: None) -> None:
     """Sent and cancelled in the same turn: whoever was woken is gone, and the next in line must hear of it."""
 
     async def run() -> None:
@@ -102,7 +110,7 @@ def test_a_wake_up_is_not_lost_with_the_receiver_that_was_cancelled(url: str) ->
                 for receiver in receivers[:5]:
                     receiver.cancel()
                 sent = await sends
-                assert Counter(await asyncio.wait_for(asyncio.gather(*receivers[5:]), 10)) == Counter(sent)
+                assert Counter(await asyncio.wait_for(asyncio.gather(*receivers[5:]), 30)) == Counter(sent)
 
     asyncio.run(run())
 

@@ -16,17 +16,26 @@ from tests.support.background import Background
 from tests.support.tables import faults_of
 
 ON_SERVERS = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
-DEEDS = 30
 
 
 @ON_SERVERS
 def test_processes_that_take_rows_in_opposite_order_never_hear_of_a_deadlock(start: Start, url: str) -> None:
+    never_hear_of_a_deadlock(start, url, processes=1, deeds=25)
+
+
+@pytest.mark.prove("8 processes, 30 s; test_processes_that_take_rows_in_opposite_order_never_hear_of_a_deadlock stands for it")
+@ON_SERVERS
+def test_many_processes_that_take_rows_in_opposite_order_never_hear_of_a_deadlock(start: Start, url: str) -> None:
+    never_hear_of_a_deadlock(start, url, processes=2, deeds=60)
+
+
+def never_hear_of_a_deadlock(start: Start, url: str, processes: int, deeds: int) -> None:
     with rowq.connect(url) as broker, watched(url):
         for queue in ("q", "r"):
             broker.configure(queue, max_attempts=0, backoff=[])
-        rivals = [start("crossing", url, f"{order}-{number}", order) for order in ("forward", "backward") for number in range(2)]
+        rivals = [start("crossing", url, f"{order}-{number}", order) for order in ("forward", "backward") for number in range(processes)]
         for rival in rivals:
-            rival.await_said("did", DEEDS)
+            rival.await_said("did", deeds)
         for rival in rivals:
             rival.finish()
         for queue in ("q", "r"):
@@ -51,6 +60,6 @@ def test_of_two_applications_that_cross_one_is_told_and_the_other_goes_on(broker
             return True
 
         calls = {"one": Background(lambda: ends_well(one, "one", "b")), "other": Background(lambda: ends_well(other, "other", "a"))}
-        (winner,) = [name for name, call in calls.items() if call.result()]
+        (winner,) = [name for name, call in calls.items() if call.result(60)]
     assert {message.key: message.payload for message in broker.walk("q")} == {"a": winner, "b": winner}
     assert faults_of(url) == {}

@@ -14,7 +14,7 @@ VERBS = ("send", "receive", "ack", "stats", "walk", "configure", "sweep")
 def forked(start: Start, url: str, how: str) -> Rival:
     """A process that has forked and come to a good end, and all it was answered is there."""
     rival = start("forking", url, how)
-    rival.finish(60)
+    rival.finish(100)
     with rowq.connect(url) as broker:
         assert Counter(message.id for message in broker.walk("q")) == Counter(id for (id,) in rival.said("sent"))
     assert faults_of(url) == {}

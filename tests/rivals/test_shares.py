@@ -20,19 +20,20 @@ def test_every_message_is_handled_once_whoever_shares(url: str, broker: rowq.Bro
     def consume(number: int) -> list[str]:
         handled: list[str] = []
         with rowq.connect(url, upkeep=False) as own:
-            me = own.register("q", dead_after=60)
-            while deliveries := own.receive("q", max=1 + number * 7, share=_share(number, me)):
+            me = own.register("q", dead_after=600)
+            while own.stats("q").depth:
+                deliveries = own.receive("q", max=1 + number * 7, share=_share(number, me))
                 own.ack_many(deliveries)
                 handled += [delivery.id for delivery in deliveries]
                 if number == 1 and len(handled) > 50:
                     break
-                me = own.beat("q", me.id, dead_after=60, remove_dead=True)
+                me = own.beat("q", me.id, dead_after=600, remove_dead=True)
             own.unregister("q", me.id)
         return handled
 
-    answers = together(*(partial(consume, number) for number in range(CONSUMERS)), within=60)
+    answers = together(*(partial(consume, number) for number in range(CONSUMERS)), within=100)
     assert Counter(id for handled in answers for id in handled) == Counter(ids)
-    assert (broker.stats("q").depth, broker.consumers("q", dead_after=60)) == (0, [])
+    assert (broker.stats("q").depth, broker.consumers("q", dead_after=600)) == (0, [])
 
 
 def _share(number: int, me: rowq.Membership) -> tuple[int, int] | None:
@@ -45,13 +46,14 @@ def test_threads_of_one_broker_take_different_shares(broker: rowq.Broker) -> Non
 
     def consume(index: int) -> list[str]:
         handled: list[str] = []
-        begin.wait(30)
-        while deliveries := broker.receive("q", max=60, share=(index, 4)):
+        begin.wait(60)
+        while broker.stats("q").depth:
+            deliveries = broker.receive("q", max=60, share=(index, 4))
             broker.ack_many(deliveries)
             handled += [delivery.id for delivery in deliveries]
         return handled
 
-    answers = together(*(partial(consume, index) for index in range(4)), within=60)
+    answers = together(*(partial(consume, index) for index in range(4)), within=100)
     assert Counter(id for handled in answers for id in handled) == Counter(ids)
 
 
@@ -61,11 +63,11 @@ def test_consumers_that_beat_together_hold_up_nobody(url: str, broker: rowq.Brok
 
     def live(number: int) -> int:
         with rowq.connect(url, upkeep=False) as own:
-            me = own.register("q", dead_after=60)
+            me = own.register("q", dead_after=600)
             for _ in range(30):
-                me = own.beat("q", me.id, dead_after=60, remove_dead=number % 2 == 0)
+                me = own.beat("q", me.id, dead_after=600, remove_dead=number % 2 == 0)
             return me.count
 
-    counts = together(*(partial(live, number) for number in range(6)), within=60)
+    counts = together(*(partial(live, number) for number in range(6)), within=100)
     assert max(counts) >= 6
-    assert len(broker.consumers("q", dead_after=60)) >= 6
+    assert len(broker.consumers("q", dead_after=600)) >= 6

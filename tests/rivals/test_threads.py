@@ -47,10 +47,10 @@ def test_threads_on_brokers_of_their_own_share_the_database(url: str, broker: ro
         with rowq.connect(url) as own:
             for number in range(20):
                 own.send("q", worker * 20 + number)
-            deliveries = [delivery for _ in range(20) for delivery in own.receive("q", wait=5)]
+            deliveries = [delivery for _ in range(20) for delivery in own.receive("q", wait=60)]
             own.ack_many(deliveries)
             return [delivery.payload for delivery in deliveries]
 
-    answers = together(*(partial(work, worker) for worker in range(6)), within=60)
+    answers = together(*(partial(work, worker) for worker in range(6)), within=100)
     assert sorted(itertools.chain(*answers)) == list(range(120))
     assert broker.stats("q").depth == 0

@@ -37,6 +37,8 @@ SQL = (
     "中\\",  # its last bytes are one character to a database that reads GBK
     "\u02bc\uff07",  # quotes that some converters make plain
 )
+FEW = ("'", "\\'", "'; DROP TABLE rowq_messages; --", "%", "%(queue)s", ":queue", "?", "\x1a")
+"""One of each kind: they end a text, end a statement, or stand for something in a pattern or a driver."""
 MARKUP = (
     "<script>alert(1)</script>",
     "</script><script>alert(1)</script>",

@@ -34,7 +34,14 @@ SEND = "/v1/queues/q/messages"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("limits"), limits=Limits(body_timeout=0.5)) as server:
+    with serving(tmp_path_factory.mktemp("limits")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """For bodies that come too slowly. A busy machine may delay any other body for as long."""
+    with serving(tmp_path_factory.mktemp("impatient"), limits=Limits(body_timeout=0.3)) as server:
         yield server
 
 
@@ -77,9 +84,9 @@ class TestNumbers:
     def test_many_cookies_are_read_quickly(self, server: Server) -> None:
         visitor = Visitor(with_pages(server).url)
         cookies = ";".join(["ForqSession=" + "x" * 42] * 500)
-        began = time.monotonic()
+        began = time.process_time()
         assert visitor.get("/", cookie=cookies).status == 200
-        assert time.monotonic() - began < 10
+        assert time.process_time() - began < 10
 
     def test_nothing_is_unpacked(self, server: Server) -> None:
         """A few kilobytes cannot become a gigabyte here."""
@@ -103,7 +110,7 @@ class TestTime:
         """The status of the answer that comes although there is always one more byte."""
         with socket.create_connection(("127.0.0.1", server.port), timeout=0.05) as connection:
             connection.sendall(begin)
-            until = time.monotonic() + 20
+            until = time.monotonic() + 60
             while time.monotonic() < until:
                 try:
                     if connection.recv(1, socket.MSG_PEEK):
@@ -113,9 +120,9 @@ class TestTime:
                     connection.sendall(b" ")
         raise AssertionError("it was listened to for ever")
 
-    def test_a_body_that_trickles_is_given_up(self, server: Server) -> None:
-        assert self.trickle(server, request("POST", SEND, "Content-Length: 1000")) == 408
-        assert self.trickle(server, request("PUT", "/v1/queues/q", "Content-Length: 1000")) == 408
+    def test_a_body_that_trickles_is_given_up(self, impatient: Server) -> None:
+        assert self.trickle(impatient, request("POST", SEND, "Content-Length: 1000")) == 408
+        assert self.trickle(impatient, request("PUT", "/v1/queues/q", "Content-Length: 1000")) == 408
 
     def test_headers_that_trickle_are_given_up(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from rowq.server.protocol import make_protocol
@@ -160,6 +167,6 @@ class TestPatterns:
     def test_a_schema_with_a_bad_pattern_holds_up_nobody(self, server: Server) -> None:
         for pattern in ("^(a+)+$", "^(a|a)*$", r"^(a+)\1+b$"):
             assert ask(server, "PUT", "/v1/queues/p", {"schema": {"type": "string", "pattern": pattern}}).status == 200
-            began = time.monotonic()
+            began = time.process_time()
             assert ask(server, "POST", "/v1/queues/p/messages", {"payload": "a" * 5_000 + "!"}).problem == (422, "payload_rejected")
-            assert time.monotonic() - began < 10
+            assert time.process_time() - began < 10

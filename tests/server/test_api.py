@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from rowq.server import events
 from rowq.server.examples import PATHS
 from rowq.server.routes import ROUTES
 from tests.server.promises import check_promised, check_schema
@@ -73,16 +74,25 @@ class Api:
         return Stream(self.server, path, self._secret)
 
 
+KEYS = (
+    key("admin", "admin"),
+    key("sender", "send"),
+    key("receiver", "receive"),
+    key("measurer", "metrics"),
+    key("clerk", "send", "receive", "admin", queues=("orders.*",)),
+)
+
+
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
-    keys = (
-        key("admin", "admin"),
-        key("sender", "send"),
-        key("receiver", "receive"),
-        key("measurer", "metrics"),
-        key("clerk", "send", "receive", "admin", queues=("orders.*",)),
-    )
-    with serving(tmp_path, *keys) as server:
+    with serving(tmp_path, *KEYS) as server:
+        yield Api(server)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """For requests that are refused, and so change nothing."""
+    with serving(tmp_path_factory.mktemp("shared"), *KEYS) as server:
         yield Api(server)
 
 
@@ -207,7 +217,8 @@ class TestEventStreams:
         assert stream.response.status == 200
         stream.close()
 
-    def test_undelivered_keys_come_as_events(self, api: Api) -> None:
+    def test_undelivered_keys_come_as_events(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(events, "LOOK_EVERY", 0.1)
         api.kill("emails", payload="first", keys_if_undelivered=[["customers", 1]])
         stream = api.stream("/v1/keys/watch?prefix=customers")
         try:
@@ -489,9 +500,9 @@ class TestAKeyForSomeQueues:
         [(route.method, route.path.removeprefix("/v1/queues/{queue}")) for route in ROUTES if route.path.startswith("/v1/queues/{queue}")],
     )
     @pytest.mark.parametrize("name", ["emails", "emails.dlq", "orders", "ordersx", "Orders.new"])
-    def test_it_opens_no_route_of_another_queue(self, api: Api, method: str, rest: str, name: str) -> None:
+    def test_it_opens_no_route_of_another_queue(self, shared: Api, method: str, rest: str, name: str) -> None:
         body = {"payload": 1} if (method, rest) == ("POST", "/messages") else None
-        answer = api.as_(CLERK).ask(method, f"/v1/queues/{name}{rest}", body)
+        answer = shared.as_(CLERK).ask(method, f"/v1/queues/{name}{rest}", body)
         assert answer.problem in ((403, "forbidden"), (400, "name_reserved"))
 
     def test_it_opens_its_own(self, api: Api) -> None:
@@ -539,9 +550,8 @@ class TestAKeyForSomeQueues:
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.right is not None], ids=lambda route: route.operation)
-def test_no_route_opens_without_a_key(tmp_path: Path, route: Any) -> None:
-    with serving(tmp_path, key("admin", "admin")) as server:
-        path = route.path.format(**PATHS)
-        answer = ask(server, route.method, path, {} if route.body else None)
-        check_promised(route.method, path, answer)
-        assert answer.problem == (401, "unauthorized")
+def test_no_route_opens_without_a_key(shared: Api, route: Any) -> None:
+    path = route.path.format(**PATHS)
+    answer = ask(shared.server, route.method, path, {} if route.body else None)
+    check_promised(route.method, path, answer)
+    assert answer.problem == (401, "unauthorized")

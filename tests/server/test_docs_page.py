@@ -179,10 +179,21 @@ def test_it_takes_a_key_to_read_it(server: Server) -> None:
     assert "Basic" in refused.headers["www-authenticate"]
 
 
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Holds what the examples name; for those that only look."""
+    with serving(tmp_path_factory.mktemp("full"), key("admin", "admin")) as server:
+        filled(server)
+        streaming(server)
+        yield server
+
+
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
-def test_an_example_works_as_it_stands(route: Route, server: Server) -> None:
+def test_an_example_works_as_it_stands(route: Route, request: pytest.FixtureRequest) -> None:
     (line,) = PAGE.commands[route.operation]
-    if route.operation != "send":
+    only_looks = route.method == "GET" and route.media != EVENTS
+    server: Server = request.getfixturevalue("full" if only_looks else "server")
+    if not only_looks and route.operation != "send":
         filled(server)
         streaming(server)
     answer = run(server, line)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rowq import ManualClock
 from rowq.server import events
 from tests.server.dialogue import Dialogue
 from tests.server.support import ask, serving
@@ -16,8 +17,13 @@ from tests.support.server import Server
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that is full looks more often than it does in earnest."""
     monkeypatch.setattr(events, "LOOK_EVERY", 0.1)
+
+
+@pytest.fixture
+def server(tmp_path: Path, quick: None) -> Iterator[Server]:
     with serving(tmp_path) as server:
         yield server
 
@@ -93,11 +99,15 @@ def test_a_lease_that_ran_out_makes_room(server: Server) -> None:
         assert _next_delivery(stream)[1]["attempt"] == 2
 
 
-def test_an_extended_lease_makes_no_room(server: Server) -> None:
-    send(server, 1, 2)
-    with listen(server, "?in_flight=1&ping_ms=300&lease_ms=400") as stream:
-        settle(server, "extend", stream.event()[1], lease_ms=60_000)
-        assert [stream.event()[0] for _ in range(3)] == ["ping"] * 3
+def test_an_extended_lease_makes_no_room(tmp_path: Path, quick: None) -> None:
+    """The stream looks between two pings: then the first lease is over, and the second is not."""
+    clock = ManualClock()
+    with serving(tmp_path, clock=clock, upkeep=False) as server:
+        send(server, 1, 2)
+        with listen(server, "?in_flight=1&ping_ms=100&lease_ms=400") as stream:
+            settle(server, "extend", stream.event()[1], lease_ms=60_000)
+            clock.advance(1)
+            assert [stream.event()[0] for _ in range(3)] == ["ping"] * 3
 
 
 def test_what_was_written_waits_for_its_lease_and_the_rest_stays_ready(server: Server) -> None:

@@ -415,10 +415,13 @@ def test_connect_is_refused(served: Served, client: Client) -> None:
 
 
 def test_an_idle_connection_is_closed(loop: str) -> None:
-    with serving(loop, http2=True, keep_alive=1, header_timeout=0.3) as served:
-        silent, idle, busy = (Client(served.connect()) for _ in range(3))
-        assert idle.reply(idle.ask("/echo", b"x")).ended
+    with serving(loop, http2=True, keep_alive=1) as served:
+        idle, busy = (Client(served.connect()) for _ in range(2))
         held = busy.ask("/hold/a", method="GET")
+        eventually(lambda: served.app.seen == ["hold a"])
+        assert idle.reply(idle.ask("/echo", b"x")).ended
+        served.protocol.header_timeout = 0.1
+        silent = Client(served.connect())
         for client in (silent, idle):
             assert client.until_closed() == ErrorCodes.NO_ERROR
         served.app.open("a")

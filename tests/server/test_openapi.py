@@ -23,6 +23,7 @@ from rowq.server.service import Limits
 from tests.docs.page import page
 from tests.server.promises import DOCUMENT, check_schema, resolved
 from tests.server.support import ADMIN, ask, key, serving
+from tests.support.server import Server
 
 OPEN = describe(ROUTES, with_keys=False)
 OPERATIONS = {operation["operationId"]: operation for methods in DOCUMENT["paths"].values() for operation in methods.values()}
@@ -41,6 +42,12 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for item in value:
             yield from nodes(item)
+
+
+@pytest.fixture(scope="module")
+def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("open")) as server:
+        yield server
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
@@ -96,11 +103,10 @@ def test_a_payload_is_any_json() -> None:
         ({"payload": 1, "backoff_ms": {"kind": "cubic", "step_ms": 5}}, False),
     ],
 )
-def test_a_send_is_one_message_or_several(body: Any, is_sound: bool, tmp_path: Path) -> None:
+def test_a_send_is_one_message_or_several(body: Any, is_sound: bool, open_server: Server) -> None:
     schema = {"$ref": "#/components/schemas/SendBody", "components": DOCUMENT["components"]}
     assert jsonschema_rs.is_valid(schema, body) is is_sound
-    with serving(tmp_path) as server:
-        assert (ask(server, "POST", "/v1/queues/q/messages", body).status == 201) is is_sound
+    assert (ask(open_server, "POST", "/v1/queues/q/messages", body).status == 201) is is_sound
 
 
 def test_answers_promise_all_that_is_always_there() -> None:

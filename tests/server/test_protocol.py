@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 import socket
 import sys
 import threading
@@ -19,7 +20,7 @@ import rowq
 from rowq.server.protocol import make_protocol
 from tests.support.patience import DEADLINE, eventually
 
-LIMITS: dict[str, Any] = {"http2": False, "max_header_bytes": 2000, "header_timeout": 10.0, "max_connections": 100}
+LIMITS: dict[str, Any] = {"http2": False, "max_header_bytes": 2000, "header_timeout": 60.0, "max_connections": 100}
 
 
 class Tiny:
@@ -103,6 +104,8 @@ class Served:
     app: Tiny
     server: uvicorn.Server
     thread: threading.Thread
+    protocol: Any
+    """The class of its connections: a test may shorten the `header_timeout` of those to come, once others have what they need."""
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE)
@@ -117,9 +120,10 @@ class Served:
 @contextmanager
 def serving(loop: str = "uvloop", keep_alive: int = 5, **limits: Any) -> Iterator[Served]:
     app = Tiny()
+    protocol = make_protocol(**(LIMITS | limits))
     config = uvicorn.Config(
         app,
-        http=make_protocol(**(LIMITS | limits)),
+        http=protocol,
         port=0,
         loop=loop,
         lifespan="off",
@@ -132,7 +136,7 @@ def serving(loop: str = "uvloop", keep_alive: int = 5, **limits: Any) -> Iterato
     thread.start()
     try:
         eventually(lambda: server.started)
-        yield Served(server.servers[0].sockets[0].getsockname()[1], app, server, thread)
+        yield Served(server.servers[0].sockets[0].getsockname()[1], app, server, thread, protocol)
     finally:
         server.should_exit = True
         thread.join(DEADLINE)
@@ -173,6 +177,9 @@ class Client:
         answer = self.answer()
         assert (answer.status, answer.code, answer.headers["connection"]) == (status, code, "close")
         return self.file.read() == b""
+
+    def has_answer(self) -> bool:
+        return bool(select.select([self.socket], [], [], 0)[0])
 
     def close(self) -> None:
         self.file.close()
@@ -275,22 +282,34 @@ def test_a_long_body_does_not_count_as_headers(served: Served) -> None:
 
 
 def test_a_client_that_does_not_complete_its_headers_is_told_and_dropped(loop: str) -> None:
-    with serving(loop, header_timeout=0.2) as served:
-        silent, slow, later = served.say(), served.say(b"GET /echo HTT"), served.say(get())
+    with serving(loop) as served:
+        later = served.say(get())
         assert later.answer().status == 200
+        served.protocol.header_timeout = 0.1
+        silent, slow = served.say(), served.say(b"GET /echo HTT")
         later.say(b"GET /ec")
         for client in (silent, slow, later):
             assert client.is_turned_away(408, "timeout")
             client.close()
 
 
+def in_time(served: Served, name: str, rest: bytes = b"") -> tuple[Client, str]:
+    """A request whose headers came in time, and its name. On a busy machine some do not, and are sent again under another name."""
+    client = served.say(get(f"/hold/{name}") + rest)
+    eventually(lambda: f"hold {name}" in served.app.seen or client.has_answer())
+    if f"hold {name}" in served.app.seen:
+        return client, name
+    client.close()
+    return in_time(served, f"{name}_", rest)
+
+
 def test_a_request_that_takes_its_time_is_not_slow_headers(loop: str) -> None:
     with serving(loop, header_timeout=0.1) as served:
-        holding, impatient = served.say(get("/hold/a")), served.say(get("/hold/b") + b"GET /ec")
+        (holding, a), (impatient, b) = in_time(served, "a"), in_time(served, "b", b"GET /ec")
         waiting = served.say()
         assert waiting.is_turned_away(408, "timeout")
-        served.app.open("a")
-        served.app.open("b")
+        served.app.open(a)
+        served.app.open(b)
         assert holding.answer().status == 200
         assert impatient.answer().status == 200
         assert impatient.is_turned_away(408, "timeout")
@@ -299,9 +318,10 @@ def test_a_request_that_takes_its_time_is_not_slow_headers(loop: str) -> None:
 
 
 def test_empty_lines_do_not_keep_a_connection_alive(loop: str) -> None:
-    with serving(loop, header_timeout=0.2) as served:
+    with serving(loop) as served:
         client = served.say(get())
         assert client.answer().status == 200
+        served.protocol.header_timeout = 0.1
         client.say(b"\r\n")
         assert client.file.read() == b""
         client.close()

@@ -21,7 +21,7 @@ def executors(spark: SparkSession) -> int:
 
 
 def main(master: str, url: str, checkpoint: str) -> None:
-    everybody = {"spark.scheduler.minRegisteredResourcesRatio": 1.0, "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s"}
+    everybody = {"spark.scheduler.minRegisteredResourcesRatio": 1.0, "spark.scheduler.maxRegisteredResourcesWaitingTime": "240s"}
     spark = rowq.spark.session(master, "clustered", **everybody, **{"spark.executor.memory": "512m", "spark.log.level": "ERROR"})
     orders = spark.read.format("rowq").options(url=url, queue="orders", minPartitions=4).load()
     seen = {"executors": executors(spark), "read": orders.count()}

@@ -1,4 +1,4 @@
-"""A log stream and an archive keep up with four processes that write: not one line is missing, and none is there twice."""
+"""A log stream and an archive keep up with processes that write: not one line is missing, and none is there twice."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import rowq
 from rowq import pipeline
+from rowq.pipeline.archiving import Archiver
 from rowq.store.segment import KINDS
 from tests.rivals.process import Rival
 from tests.support.asking import ask
 from tests.support.database import PostgresqlDatabase
 from tests.support.patience import eventually
 
-WITHIN = 120
-WRITERS, RUNS, BATCHES = 4, 3, 5
+WITHIN = 240
+FULL = pytest.mark.prove("four processes, three archives and five batches, 40 s; two processes stand for it")
 
 
 @pytest.fixture
@@ -31,8 +32,8 @@ def followed() -> str:
 
 
 @pytest.fixture
-def writers(followed: str, tmp_path: Path) -> Iterator[list[Rival]]:
-    started = [Rival("followed", followed, tmp_path / f"{n}.log", f"writer-{n}", package="tests.spark") for n in range(WRITERS)]
+def writers(request: pytest.FixtureRequest, followed: str, tmp_path: Path) -> Iterator[list[Rival]]:
+    started = [Rival("followed", followed, tmp_path / f"{n}.log", f"writer-{n}", package="tests.spark") for n in range(request.param)]
     yield started
     for writer in started:
         writer.clear_away()
@@ -54,20 +55,29 @@ def written(url: str, kind: str) -> list[int]:
     return [line for (line,) in ask(url, f"SELECT id FROM rowq.rowq_{kind} WHERE queue <> '' ORDER BY id")]
 
 
-def test_four_writers_are_followed_and_archived_line_by_line(
-    spark: SparkSession, followed: str, writers: list[Rival], tmp_path: Path
+def archive_some(spark: SparkSession, url: str, lake: Path) -> list[int]:
+    """How many lines of each kind were archived, once some of each wait for it."""
+    with Archiver(url, lake) as archiver:
+        for kind in KINDS:
+            eventually(lambda kind=kind: archiver.pending(kind), within=WITHIN)  # type: ignore[misc]
+    return [archived.lines for archived in pipeline.archive(spark, url, lake)]
+
+
+@pytest.mark.parametrize(("writers", "runs", "batches"), [(2, 2, 2), pytest.param(4, 3, 5, marks=FULL)], indirect=["writers"])
+def test_writers_are_followed_and_archived_line_by_line(
+    spark: SparkSession, followed: str, writers: list[Rival], runs: int, batches: int, tmp_path: Path
 ) -> None:
     for writer in writers:
-        writer.await_said("wrote")
+        writer.await_said("wrote", within=WITHIN)
     query = follow(spark, followed, tmp_path, processingTime="0 seconds")
     try:
-        archived = [pipeline.archive(spark, followed, tmp_path / "lake") for _ in range(RUNS)]
-        eventually(lambda: has_followed(query, BATCHES), within=WITHIN)
+        archived = [archive_some(spark, followed, tmp_path / "lake") for _ in range(runs)]
+        eventually(lambda: has_followed(query, batches), within=WITHIN)
     finally:
         query.stop()
-    assert all(result.lines for results in archived for result in results), "nothing was written meanwhile"
+    assert all(all(lines) for lines in archived), "nothing was written meanwhile"
     for writer in writers:
-        writer.finish()
+        writer.finish(WITHIN)
     pipeline.archive(spark, followed, tmp_path / "lake")
     assert follow(spark, followed, tmp_path, availableNow=True).awaitTermination(WITHIN)
 

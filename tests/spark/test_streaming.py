@@ -15,7 +15,7 @@ import rowq.spark
 from tests.support.database import new_database
 from tests.support.patience import eventually
 
-WITHIN = 120
+WITHIN = 240
 
 
 def stream(spark: SparkSession, url: str, **options: Any) -> DataFrame:
@@ -59,7 +59,7 @@ def test_a_queue_in_mariadb_is_drained_by_several_batches_and_written_to(spark: 
     with rowq.connect(url) as broker:
         broker.send_many("orders", list(range(25)))
         for prefetch in (0, 1):
-            frame = stream(spark, url, maxMessagesPerTrigger=10, prefetchBatches=prefetch)
+            frame = stream(spark, url, maxMessagesPerTrigger=15, prefetchBatches=prefetch)
             finish(into_queue(frame, url, tmp_path / "checkpoint", availableNow=True))
             broker.send_many("orders", [100 + n for n in range(25)] if prefetch == 0 else [])
         assert numbers(broker, "done") == [*range(25), *range(100, 125)]

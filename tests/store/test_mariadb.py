@@ -184,7 +184,7 @@ class TestAnApplicationsTransaction:
         drain(broker)
         broker.within(app).send_many("q", [1, 2, 3])
         background = Background(lambda: broker.send_many("q", [4, 5]))
-        background.result(within=3)
+        background.result()
         assert depths(broker) == {"ready": 2}
         app.commit()
         assert sorted(drain(broker)) == [1, 2, 3, 4, 5]
@@ -193,7 +193,7 @@ class TestAnApplicationsTransaction:
         broker.send_many("q", range(4))
         mine, *others = broker.receive("q", max=4)
         broker.within(app).ack(mine)
-        Background(lambda: broker.ack_many(others)).result(within=3)
+        Background(lambda: broker.ack_many(others)).result()
         app.commit()
         assert depths(broker) == {}
 
@@ -299,7 +299,7 @@ class TestLocks:
         eventually(lambda: _waits_for_a_lock(app))
         broker.send("q", "free", key="free")
         app.commit()
-        waiting.result(within=5)
+        waiting.result()
         assert sorted(drain(broker)) == ["free", "z"]
 
     def test_a_lock_that_never_comes_is_an_error_that_leaves_nothing_behind(self, database: MariadbDatabase, app: Any) -> None:
@@ -324,7 +324,7 @@ class TestLocks:
         eventually(lambda: _waits_for_a_lock(app))
         run(app, "SELECT * FROM rowq_waiting_keys WHERE message_key = 'a' FOR UPDATE").fetchall()
         app.rollback()
-        sending.result(within=5)
+        sending.result()
         assert drain(broker) == [3, 4]
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,8 @@ _NOBODY = 65534
 _SCRIPT = """
 import os, sys, json
 import rowq, sqlite3, encodings.idna
-rowq.connect("sqlite:///" + sys.argv[2], upkeep=False).close()  # whatever is imported late is imported now, while we may read it
+with rowq.connect("sqlite:///" + sys.argv[2], upkeep=False) as broker:
+    broker.send("q", "x")  # what rowq imports late of other packages is imported now, while this process may read it
 if os.geteuid() == 0:
     os.setgid({nobody}); os.setuid({nobody})
 try:
@@ -41,9 +42,28 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def send_as_nobody(path: Path, warm_up: Path) -> str:
+@pytest.fixture(scope="module")
+def source() -> Iterator[Path]:
+    """A copy of rowq that the other user can read, with its SQL: the checkout may lie in a folder that only its owner can enter."""
+    folder = Path(tempfile.mkdtemp(prefix="rowq-source-"))
+    shutil.copytree(Path(rowq.__file__).parent, folder / "rowq")
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    yield folder
+    shutil.rmtree(folder)
+
+
+SendAsNobody = Callable[[Path], str]
+
+
+@pytest.fixture
+def send_as_nobody(source: Path, tmp_path: Path) -> SendAsNobody:
+    return lambda path: _send_as_nobody(path, tmp_path / "warm.db", source)
+
+
+def _send_as_nobody(path: Path, warm_up: Path, source: Path) -> str:
     command = [sys.executable, "-c", _SCRIPT.format(nobody=_NOBODY), str(path), str(warm_up)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(source), *filter(None, sys.path)])}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -60,44 +80,44 @@ def waiting(path: Path) -> int:
         return broker.stats("q").ready
 
 
-def test_a_file_that_may_only_be_read(folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_may_only_be_read(folder: Path, send_as_nobody: SendAsNobody) -> None:
     path = filled(folder / "jobs.db")
     path.chmod(0o444)
     folder.chmod(0o777)
-    answer = send_as_nobody(path, tmp_path / "warm.db")
+    answer = send_as_nobody(path)
     assert answer.startswith("StoreReadOnly store_read_only")
     assert "permissions" in answer
     assert waiting(path) == 1
 
 
-def test_a_file_in_a_folder_that_may_only_be_read(folder: Path, tmp_path: Path) -> None:
+def test_a_file_in_a_folder_that_may_only_be_read(folder: Path, send_as_nobody: SendAsNobody) -> None:
     """The write-ahead log could not be made."""
     path = filled(folder / "jobs.db")
     path.chmod(0o666)
     folder.chmod(0o555)
-    answer = send_as_nobody(path, tmp_path / "warm.db")
+    answer = send_as_nobody(path)
     assert answer.split()[0] in ("StoreReadOnly", "StoreUnavailable")
     assert "folder" in answer
     folder.chmod(0o755)
     assert waiting(path) == 1
 
 
-def test_no_file_can_be_made_in_a_folder_that_may_only_be_read(folder: Path, tmp_path: Path) -> None:
+def test_no_file_can_be_made_in_a_folder_that_may_only_be_read(folder: Path, send_as_nobody: SendAsNobody) -> None:
     folder.chmod(0o555)
-    answer = send_as_nobody(folder / "jobs.db", tmp_path / "warm.db")
+    answer = send_as_nobody(folder / "jobs.db")
     assert answer.startswith("StoreUnavailable store_unavailable")
     assert "permissions" in answer
 
 
-def test_a_file_that_may_not_be_read(folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read(folder: Path, send_as_nobody: SendAsNobody) -> None:
     path = filled(folder / "jobs.db")
     path.chmod(0o000)
-    answer = send_as_nobody(path, tmp_path / "warm.db")
+    answer = send_as_nobody(path)
     assert answer.split()[0] in ("StoreReadOnly", "StoreUnavailable")
     assert "permissions" in answer
 
 
-def test_nobody_may_send_where_nothing_forbids_it(folder: Path, tmp_path: Path) -> None:
+def test_nobody_may_send_where_nothing_forbids_it(folder: Path, send_as_nobody: SendAsNobody) -> None:
     """So that the tests above are about permissions and nothing else."""
     folder.chmod(0o777)
-    assert send_as_nobody(folder / "jobs.db", tmp_path / "warm.db") == "sent"
+    assert send_as_nobody(folder / "jobs.db") == "sent"

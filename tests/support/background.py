@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-Answer = TypeVar("Answer")
+from tests.support.patience import DEADLINE
 
-DEADLINE = 10.0
+Answer = TypeVar("Answer")
 
 
 class Background(Generic[Answer]):

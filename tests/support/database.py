@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 from abc import ABC, abstractmethod
+from contextlib import closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
 
+import rowq
 from tests.support.servers import fresh, shared_mariadb, shared_postgresql
 from tests.support.servers.mariadb import connected
 
 KINDS = ("sqlite", "postgresql", "mariadb")
+_OWN_IDENTITY = "UPDATE rowq_counters SET value = ABS(RANDOM() % 4611686018427387904) WHERE name = 'identity'"
+"""A copy of a file is the same queue until it is told otherwise."""
 
 
 class Database(ABC):
@@ -33,6 +39,10 @@ class SqliteDatabase(Database):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.path = folder / "jobs.db"
+        self.path.write_bytes(_empty_file())
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.execute(_OWN_IDENTITY)
+            connection.commit()
         self.url = f"sqlite:///{self.path}"
 
     def connection(self) -> sqlite3.Connection:
@@ -64,6 +74,15 @@ class MariadbDatabase(Database):
 
     def elsewhere(self) -> MariadbDatabase:
         return MariadbDatabase()
+
+
+@cache
+def _empty_file() -> bytes:
+    """With rowq's tables and nothing in them: copied, not made anew for each test."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "empty.db")
+        rowq.migrate(f"sqlite:///{path}")
+        return path.read_bytes()
 
 
 def new_database(kind: str, folder: Path) -> Database:

@@ -1,4 +1,4 @@
-"""Drivers of Spark that start in half the time: the classes of Spark are loaded once for a run, and every driver after that maps them.
+"""Drivers of Spark that start in half the time: the classes of Spark are loaded once, and every driver after that maps them.
 
 python -m tests.support.jvm     loads what a driver loads that moves some messages: its JVM writes that down when it ends
 """
@@ -10,8 +10,10 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
+from rowq.spark.java import find_java
 from tests.support.servers.run import current_run
 
 ROOT = Path(__file__).parents[2]
@@ -19,23 +21,31 @@ OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable by which every driver is told, whoever starts it. Unlike others it is obeyed without a word on stderr."""
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xlog:disable"
 """A JVM that lives for some seconds need not optimise itself. One that cannot use the classes loads its own, and says nothing of it."""
-_PATIENCE = 100
+_PATIENCE = 240
 """Seconds; half a minute is usual."""
 
 
 def hasten_drivers() -> None:
     """Of this process and of all that it starts. Where the classes cannot be had in time, drivers start as slowly as anywhere."""
-    classes = current_run().folder / "spark.jsa"
+    classes, was_tried = _archive(), current_run().folder / "spark-was-tried"
     with current_run().locked("spark"):
-        if not classes.exists():
-            draft = classes.with_suffix(".new")
+        if not classes.exists() and not was_tried.exists():
+            was_tried.touch()
+            draft = classes.with_suffix(f".{os.getpid()}")
             told = {**os.environ, OPTIONS: f"{_SHORT_LIVED} -XX:ArchiveClassesAtExit={draft}"}
             with suppress(subprocess.SubprocessError, FileNotFoundError):
                 subprocess.run([sys.executable, "-m", __name__], cwd=ROOT, env=told, check=True, capture_output=True, timeout=_PATIENCE)
                 draft.rename(classes)
-            classes.touch()  # empty, nobody tries again
-    mapped = f" -XX:SharedArchiveFile={classes}" if classes.stat().st_size else ""
+    mapped = f" -XX:SharedArchiveFile={classes}" if classes.exists() else ""
     os.environ[OPTIONS] = _SHORT_LIVED + mapped
+
+
+def _archive() -> Path:
+    """In the virtual environment, for later runs, where this user may write there. Another Spark or Java has another one."""
+    java = find_java()
+    stamp = (java.home / "bin" / "java").stat().st_mtime_ns
+    folder = Path(sys.prefix) if os.access(sys.prefix, os.W_OK) else current_run().folder
+    return folder / f"spark-{version('pyspark')}-java-{java.version}-{stamp:x}.jsa"
 
 
 def _load() -> None:

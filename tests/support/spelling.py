@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
@@ -10,3 +12,13 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 def spelled(value: object) -> str:
     text = f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) else repr(value)
     return _ADDRESS.sub("", text)[:40]
+
+
+@contextmanager
+def told_with(value: object) -> Iterator[None]:
+    """Around one value of a table that one test walks through: a failure names the value."""
+    try:
+        yield
+    except BaseException as failure:
+        failure.add_note(f"with {spelled(value)}")
+        raise

@@ -11,13 +11,13 @@ import rowq
 from rowq import Broker
 from rowq.publishing import Mapping, Publisher, open_publisher
 from rowq.tabular import open_tabular
-from tests.rivals.process import Start
 from tests.support.crowd import together
 from tests.support.database import Database, run
 from tests.support.tables import faults_of
 from tests.tabular.reading import rows_of
 
 Q = Mapping(queue="q")
+WITHIN = 120
 
 
 def batch(**columns: Any) -> pa.RecordBatch:
@@ -183,31 +183,13 @@ def test_other_stages_are_left_alone(broker: Broker, publisher: Publisher, datab
     assert staged(database) == 0
 
 
-def test_two_processes_publish_the_same_version_and_one_of_them_does_it(broker: Broker, url: str, start: Start) -> None:
-    rivals = [start("publishing", url, "once", "w", 1, 500, "wait") for _ in range(2)]
-    for rival in rivals:
-        rival.await_said("staged")
-    for rival in rivals:
-        rival.tell("now")
-    answers = sorted(rival.await_said("published")[0][0] for rival in rivals)
-    for rival in rivals:
-        rival.finish()
-    assert answers == [False, True]
-    assert sorted(delivery.payload for delivery in drained(broker)) == sorted(f"w-1-{number}" for number in range(500))
+def test_two_publish_the_same_version_at_the_same_time_and_one_of_them_does_it(broker: Broker, url: str) -> None:
+    with open_publisher(url) as one, open_publisher(url) as other:
+        stages = [[(name, publisher.stage(name, [numbers(200)], Q))] for name, publisher in (("one", one), ("other", other))]
+        answers = together(lambda: one.publish("w", 1, stages[0]), lambda: other.publish("w", 1, stages[1]), within=WITHIN)
+    assert sorted(answers) == [False, True]
+    assert sorted(delivery.payload for delivery in drained(broker)) == list(range(200))
     assert faults_of(url) == {}
-
-
-def test_a_writer_killed_between_putting_down_and_publishing_begins_again(
-    broker: Broker, url: str, start: Start, database: Database
-) -> None:
-    killed = start("publishing", url, "once", "w", 1, 50, "wait")
-    killed.await_said("staged")
-    killed.kill()
-    again = start("publishing", url, "once", "w", 1, 50, "go")
-    assert again.await_said("published") == [[True]]
-    again.finish()
-    assert len(drained(broker)) == 50
-    assert staged(database) == 50
 
 
 def test_what_was_put_down_and_is_gone_is_missed(broker: Broker, publisher: Publisher, database: Database) -> None:

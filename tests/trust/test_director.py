@@ -53,12 +53,13 @@ def test_who_ends_by_itself_is_told_and_replaced(scene: Scene) -> None:
     (member,) = scene.cast.members
     name = member.actor.name
     os.kill(member.actor.pid, signal.SIGKILL)
-    assert f"{name} ended by itself" in eventually(director.look_for_ended)[0]
+    assert f"{name} ended by itself" in eventually(director.look_for_ended, 60)[0]
     assert not member.actor.has_ended
     assert member.actor.name != name
     director.finish()
 
 
+@pytest.mark.prove("a whole run, 15 s; test_a_message_that_vanishes_is_missed stands for it")
 @pytest.mark.timeout(300)
 def test_messages_that_are_lost_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody takes them out of the tables, so well that nothing there is wrong: only those who sent them know of them."""

@@ -20,6 +20,7 @@ from trust.long_run import telling
 ROOT = Path(__file__).parents[2]
 AS_A_SHELL_STARTS_JOBS = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 """In the background, where Ctrl-C is not for them."""
+ENDED = pytest.mark.prove("a run begins only to be ended, 5 s each; a torture on SQLite that gets SIGTERM stands for it")
 
 
 class Run:
@@ -80,19 +81,27 @@ def ends_with_nothing_left(run: Run, number: int, has_begun: Callable[[set[str]]
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("sqlite", signal.SIGINT), ("sqlite", signal.SIGTERM), ("postgresql", signal.SIGTERM)], ids=str
+    ("kind", "number"),
+    [
+        pytest.param("sqlite", signal.SIGINT, marks=ENDED),
+        ("sqlite", signal.SIGTERM),
+        pytest.param("postgresql", signal.SIGTERM, marks=ENDED),
+    ],
+    ids=str,
 )
 def test_a_torture_that_is_ended_leaves_nobody_behind_and_no_disk(kind: str, number: int, tmp_path: Path) -> None:
     with running(tmp_path, "trust.torture", "--database", kind, "--folder", str(tmp_path / "logbooks")) as run:
         ends_with_nothing_left(run, number, lambda words: {"serve", "producer", "consumer", "operator"} <= words)
 
 
+@ENDED
 def test_a_soak_that_is_ended_leaves_nobody_behind(tmp_path: Path) -> None:
     with running(tmp_path, "trust.soak", "--database", "sqlite", "--folder", str(tmp_path / "databases")) as run:
         ends_with_nothing_left(run, signal.SIGTERM, lambda words: {"serve", "trust.soak.client"} <= words)
     assert list((tmp_path / "databases").iterdir()) == []
 
 
+@ENDED
 def test_a_sabotage_that_is_ended_leaves_nobody_behind(tmp_path: Path) -> None:
     with running(tmp_path, "trust.sabotage", "--only", "answers-before-the-commit") as run:
         ends_with_nothing_left(run, signal.SIGTERM, lambda words: "trust.sabotage.witness" in words)

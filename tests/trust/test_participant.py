@@ -23,6 +23,8 @@ from trust.torture.queues import QUEUES, furnish
 from trust.torture.ways.hands import Caller, DriverFailed
 
 CALLS = 25
+NEARLY = 60
+"""Seconds between a look at a clock there and one here, at most."""
 PARTS = [(role, way) for role in ("producer", "consumer", "operator") for way in ("library", "sql")]
 
 
@@ -62,7 +64,7 @@ def test_all_roles_take_part_until_all_is_drained_and_the_checker_agrees(tmp_pat
     with rowq.connect(url) as broker:
         furnish(broker)
         parts += [Part(role, way, url, tmp_path, f"{role}-{way}") for role, way in PARTS]
-        eventually(lambda: all(part.has_answers(CALLS if part.role != "operator" else 1) for part in parts), 60)
+        eventually(lambda: all(part.has_answers(CALLS if part.role != "operator" else 1) for part in parts), 100)
         killed = parts.pop(2)
         killed.process.kill()
         killed.process.wait(30)
@@ -152,12 +154,12 @@ def test_a_clock_goes_astray_while_the_program_runs(tmp_path: Path) -> None:
     with process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for ms in (3_600_000, -5000, 0):
+        for ms in (3_600_000, -500_000, 0):
             Offset(clock).ms = ms
             process.stdin.write("now\n")
             process.stdin.flush()
             told, ns, steady = map(float, process.stdout.readline().split())
-            assert told - time.time() == pytest.approx(ms / 1000, abs=1)
-            assert ns / 1e9 == pytest.approx(told, abs=1)
-            assert steady == pytest.approx(time.clock_gettime(time.CLOCK_MONOTONIC), abs=1)
+            assert told - time.time() == pytest.approx(ms / 1000, abs=NEARLY)
+            assert ns / 1e9 == pytest.approx(told, abs=NEARLY)
+            assert steady == pytest.approx(time.clock_gettime(time.CLOCK_MONOTONIC), abs=NEARLY)
         process.stdin.close()

@@ -120,6 +120,7 @@ def test_text_that_is_not_there_once_is_told() -> None:
         a_defect("too often", "return").text(SOURCE)
 
 
+@pytest.mark.prove("five defects tried, 30 s; the tests of judge, unsound and is_proof stand for it")
 @pytest.mark.timeout(300)
 def test_the_runner_tells_what_was_caught_from_what_was_missed_or_proves_nothing() -> None:
     known = {defect.name: defect for defect in DEFECTS}

@@ -45,6 +45,7 @@ def test_a_tiny_soak_on_sqlite_accounts_for_everything_and_is_written_down(tmp_p
     assert "<svg" in (tmp_path / "soak-sqlite.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.prove("10 s; test_a_tiny_soak_on_sqlite_accounts_for_everything_and_is_written_down stands for it")
 def test_a_soak_on_postgresql_that_is_cut_short_accounts_for_what_it_did(tmp_path: Path) -> None:
     told: list[int] = []
     plan = Plan(messages=10_000_000, minutes=0.05, seed=3, clients=2, threads=2, batch=50, ahead=1, kept=0.5)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 from redis import Redis
 
+from rowq.store import redis_herald, settings_cache
 from rowq.store.herald import Tidings
 from rowq.store.redis_herald import RedisHerald
 from rowq.store.settings_cache import RedisSettingsCache
@@ -19,6 +20,11 @@ from tests.support.servers import RedisServer, own_redis, shared_redis
 
 OpenHerald = Callable[..., RedisHerald]
 OpenCache = Callable[..., RedisSettingsCache]
+
+HOUR = 3_600.0
+"""Seconds. Where a wait of the product is set to an hour, a test that ends has not waited for it."""
+WITHIN = 20.0
+"""Seconds: the deadline for a hang."""
 
 
 class Ear:
@@ -44,6 +50,16 @@ class Ear:
         self.all.append(tidings)
         if tidings != Tidings(settings=True):
             self.heard.append(tidings)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine Redis or a thread may stand still for seconds. A test of impatience sets the time that it is about."""
+    monkeypatch.setattr(redis_herald, "TIMEOUT", 30.0)
+    monkeypatch.setattr(redis_herald, "FAREWELL", 30.0)
+    monkeypatch.setattr(redis_herald, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(settings_cache, "TIMEOUT", 30.0)
+    monkeypatch.setattr(settings_cache, "PATIENCE", 30.0)
 
 
 @pytest.fixture

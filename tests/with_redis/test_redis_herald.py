@@ -8,17 +8,20 @@ import socket
 import statistics
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from redis import Redis
 
 from rowq.store import redis_herald
 from rowq.store.herald import Tidings
+from rowq.store.redis_connection import RedisConnection
 from rowq.store.redis_herald import RedisHerald
 from tests.rivals.forking import fork
+from tests.support.background import Background
 from tests.support.patience import eventually
 from tests.support.servers import RedisServer
-from tests.with_redis.conftest import Ear, OpenHerald, add_user, silent
+from tests.with_redis.conftest import HOUR, WITHIN, Ear, OpenHerald, add_user, silent
 
 
 def ready(topic: str, count: int = 1, place: tuple[int, int] | None = None) -> Tidings:
@@ -33,15 +36,14 @@ def threads_of_heralds() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("rowq-redis")}
 
 
-def assert_that_telling_takes_no_time(herald: RedisHerald) -> None:
-    """A busy machine may hold up a thread now and then, but not for as long as a Redis that is away would."""
-    taken = []
-    for number in range(200):
-        start = time.perf_counter()
-        herald.tell(ready(f"q{number % 5}"))
-        taken.append(time.perf_counter() - start)
-    assert statistics.quantiles(taken, n=20)[-1] < 0.01
-    assert max(taken) < redis_herald.FIRST_PAUSE
+def tell_often(herald: RedisHerald) -> None:
+    """In a thread with a deadline: where telling waits for Redis, this does not end."""
+
+    def tell() -> None:
+        for number in range(200):
+            herald.tell(ready(f"q{number % 5}"))
+
+    Background(tell).result(WITHIN)
 
 
 def test_heralds_hear_each_other_and_not_themselves(url: str, open_herald: OpenHerald) -> None:
@@ -66,14 +68,17 @@ def test_another_database_on_the_same_redis_hears_nothing(url: str, namespace: s
     assert elsewhere.topics() == {"there"}
 
 
-def test_a_burst_becomes_a_few_parcels_that_tell_all_of_it(url: str, open_herald: OpenHerald) -> None:
+def test_a_burst_becomes_a_few_parcels_that_tell_all_of_it(url: str, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_herald, "GATHER", 0.05)
     ear = Ear(open_herald(url)).wait_until_heard()
     herald = open_herald(url)
+    start = time.monotonic()
     for number in range(2_000):
         herald.tell(ready("q", 1, (0, 2_000 - number)))
     herald.tell(Tidings(settings=True))
     eventually(lambda: sum(tidings.ready["q"][0] for tidings in ear.heard if "q" in tidings.ready) == 2_000)
-    assert len(ear.heard) <= 200, "a parcel every few milliseconds, not one for each hint"
+    most = (time.monotonic() - start) / redis_herald.GATHER + 2
+    assert len(ear.heard) <= most, "a parcel for each span of gathering, not one for each hint"
     places = [tidings.ready["q"][1] for tidings in ear.heard if "q" in tidings.ready]
     assert min(place for place in places if place) == (0, 1)
 
@@ -90,6 +95,24 @@ def test_parcels_keep_their_distance(url: str, open_herald: OpenHerald) -> None:
     assert len(ear.heard) <= (time.monotonic() - start) / redis_herald.GATHER + 2
 
 
+def test_a_lone_hint_does_not_wait_for_others(url: str, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It arrives while the sender still rests, and what is told meanwhile becomes one parcel."""
+    may_go_on = threading.Event()
+    monkeypatch.setattr(redis_herald, "time", SimpleNamespace(sleep=lambda seconds: may_go_on.wait(HOUR)))
+    ear = Ear(open_herald(url)).wait_until_heard()
+    herald = open_herald(url)
+    try:
+        herald.tell(ready("first"))
+        ear.wait_for("first")
+        herald.tell(ready("second"))
+        herald.tell(ready("third"))
+    finally:
+        may_go_on.set()
+    ear.wait_for("third")
+    assert ear.heard == [ready("first"), Tidings(ready={"second": (1, None), "third": (1, None)})]
+
+
+@pytest.mark.prove("a speed on a machine that is not busy; test_a_lone_hint_does_not_wait_for_others stands for it")
 def test_a_lone_hint_arrives_at_once(url: str, open_herald: OpenHerald) -> None:
     arrived = threading.Event()
     listener, herald = open_herald(url), open_herald(url)
@@ -100,10 +123,10 @@ def test_a_lone_hint_arrives_at_once(url: str, open_herald: OpenHerald) -> None:
         arrived.clear()
         start = time.perf_counter()
         herald.tell(ready("q"))
-        assert arrived.wait(5)
+        assert arrived.wait(WITHIN)
         latencies.append(time.perf_counter() - start)
         threading.Event().wait(2 * redis_herald.GATHER)  # so that the next is alone too
-    assert statistics.median(latencies) < 0.01, f"median {statistics.median(latencies) * 1000:.2f} ms"
+    assert statistics.median(latencies) < 0.1, f"median {statistics.median(latencies) * 1000:.2f} ms"
 
 
 def test_whoever_begins_to_listen_is_told_that_settings_may_have_changed(url: str, open_herald: OpenHerald) -> None:
@@ -134,11 +157,11 @@ def test_redis_may_crash_and_come_back(own: RedisServer, open_herald: OpenHerald
     ear.wait_for("before")
     own.kill()
     eventually(lambda: not listener.is_heard())
-    assert_that_telling_takes_no_time(herald)
+    tell_often(herald)
     eventually(lambda: told(caplog) == ["WARNING", "WARNING"])  # one of each herald
     own.start()
     eventually(lambda: told(caplog) == ["WARNING", "WARNING", "INFO", "INFO"])
-    assert listener.is_heard()
+    eventually(listener.is_heard)
     herald.tell(ready("after"))
     ear.wait_for("after")
     assert ear.all.count(Tidings(settings=True)) == 2, "what was told while it was away may have been lost"
@@ -165,8 +188,7 @@ def test_what_could_not_be_told_is_told_later(own: RedisServer, open_herald: Ope
     eventually(lambda: told(caplog) == ["WARNING"])
     herald.tell(ready("q", 3))
     add_user(own, "+publish")
-    ear.wait_for("q")
-    assert ear.heard == [ready("q", 5)]
+    eventually(lambda: sum(tidings.ready["q"][0] for tidings in ear.heard) == 5)
 
 
 def test_a_redis_that_falls_silent_is_noticed(own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,10 +198,45 @@ def test_a_redis_that_falls_silent_is_noticed(own: RedisServer, open_herald: Ope
     ear = Ear(listener).wait_until_heard()
     with silent(own):
         eventually(lambda: not listener.is_heard())
-        assert_that_telling_takes_no_time(herald)
-    ear.wait_until_heard()
-    open_herald(own.url()).tell(ready("after"))
-    ear.wait_for("after")
+
+    def is_told_again() -> bool:
+        herald.tell(ready("after"))
+        return "after" in ear.topics()
+
+    eventually(is_told_again)
+
+
+def test_telling_does_not_wait_for_an_answer(
+    own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sender waits for it, for an hour."""
+    monkeypatch.setattr(redis_herald, "TIMEOUT", HOUR)
+    asks, asked = RedisConnection.ask, threading.Event()
+
+    def ask(connection: RedisConnection, *words: str | bytes | int) -> object:
+        asked.set()
+        return asks(connection, *words)
+
+    monkeypatch.setattr(RedisConnection, "ask", ask)
+    herald = open_herald(own.url())
+    with silent(own):
+        herald.tell(ready("q"))
+        assert asked.wait(WITHIN)
+        tell_often(herald)
+        assert told(caplog) == []
+
+
+def test_telling_does_not_wait_for_the_end_of_an_outage(
+    own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sender sits it out, for an hour."""
+    for pause in ("FIRST_PAUSE", "LONGEST_PAUSE"):
+        monkeypatch.setattr(redis_herald, pause, HOUR)
+    own.kill()
+    herald = open_herald(own.url())
+    herald.tell(ready("q"))
+    eventually(lambda: told(caplog) == ["WARNING"])
+    tell_often(herald)
 
 
 def test_a_quiet_redis_that_is_there_stays_subscribed(own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +312,10 @@ def test_an_error_of_the_hearer_does_not_end_the_listening(url: str, open_herald
     assert set(told(caplog)) == {"ERROR"}
 
 
-def test_threads_come_when_they_are_needed_and_go_with_the_herald(url: str, namespace: str, raw: Redis, open_herald: OpenHerald) -> None:
+def test_threads_come_when_they_are_needed_and_go_with_the_herald(
+    url: str, namespace: str, raw: Redis, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_herald, "SILENCE", HOUR)
     before = threads_of_heralds()
     herald = open_herald(url)
     assert threads_of_heralds() == before
@@ -263,9 +323,7 @@ def test_threads_come_when_they_are_needed_and_go_with_the_herald(url: str, name
     herald.tell(ready("q"))
     eventually(lambda: len(threads_of_heralds() - before) == 2)
     assert all(thread.daemon for thread in threads_of_heralds())
-    start = time.monotonic()
-    herald.close()
-    assert time.monotonic() - start < 0.4
+    Background(herald.close).result(WITHIN)  # less than FAREWELL and SILENCE
     assert threads_of_heralds() == before
     assert not herald.is_heard()
     eventually(lambda: dict(raw.pubsub_numsub(f"rowq:{namespace}")) == {f"rowq:{namespace}".encode(): 0})
@@ -280,14 +338,16 @@ def test_what_was_told_last_goes_out_before_the_end(url: str, open_herald: OpenH
         ear.wait_for(f"q{number}")
 
 
-def test_closing_does_not_wait_for_a_redis_that_is_away(open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
+def test_closing_does_not_wait_for_a_redis_that_is_away(
+    open_herald: OpenHerald, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_herald, "TIMEOUT", HOUR)
+    monkeypatch.setattr(redis_herald, "FAREWELL", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as nobody_answers:
         herald = open_herald(f"redis://127.0.0.1:{nobody_answers.getsockname()[1]}")
         herald.listen(lambda tidings: None)
         herald.tell(ready("q"))
-        start = time.monotonic()
-        herald.close()
-        assert time.monotonic() - start < 2 * redis_herald.FAREWELL
+        Background(herald.close).result(WITHIN)
         assert told(caplog) == []
 
 
@@ -311,7 +371,7 @@ def test_a_hearer_may_close_the_herald(url: str, open_herald: OpenHerald) -> Non
         closed.set()
 
     herald.listen(hear)
-    assert closed.wait(5)
+    assert closed.wait(WITHIN)
 
 
 def test_a_child_leaves_the_herald_to_its_parent(url: str, open_herald: OpenHerald) -> None:

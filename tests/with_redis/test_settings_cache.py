@@ -5,33 +5,41 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 from redis import Redis
 
 from rowq.store import settings_cache
+from rowq.store.redis_connection import RedisConnection
 from rowq.store.settings_cache import MISSING, NoSettingsCache, RedisSettingsCache
 from tests.rivals.forking import fork
+from tests.support.background import Background
 from tests.support.crowd import together
 from tests.support.patience import eventually
 from tests.support.servers import RedisServer
-from tests.with_redis.conftest import OpenCache, add_user, silent
+from tests.with_redis.conftest import HOUR, WITHIN, OpenCache, add_user, silent
 
 SETTINGS = b'{"max_attempts":3,"name":"\xc3\xa9"}'
 
 
-@pytest.fixture(autouse=True)
-def patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine an answer may take longer than a caller waits; only tests of that waiting want it so."""
-    if "impatient" not in request.fixturenames:
-        monkeypatch.setattr(settings_cache, "PATIENCE", 10.0)
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | bytes | int, ...]]:
+    """The commands that Redis was asked, whatever came of them."""
+    asks, commands = RedisConnection.ask, list[tuple[str | bytes | int, ...]]()
+
+    def ask(connection: RedisConnection, *words: str | bytes | int) -> object:
+        commands.append(words)
+        return asks(connection, *words)
+
+    monkeypatch.setattr(RedisConnection, "ask", ask)
+    return commands
 
 
 @pytest.fixture
-def impatient() -> None:
-    """Callers wait for as long as they do in earnest."""
+def unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an answer the thread of a cache that is opened now waits for an hour."""
+    monkeypatch.setattr(settings_cache, "TIMEOUT", HOUR)
 
 
 @pytest.fixture
@@ -41,11 +49,20 @@ def silent_url() -> Iterator[str]:
         yield f"redis://127.0.0.1:{server.getsockname()[1]}"
 
 
-def seconds_of(cache: RedisSettingsCache, count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
-        assert cache.get(1, "q") is MISSING
-    return time.perf_counter() - start
+def assert_that_one_caller_waits(cache: RedisSettingsCache, asked: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first, for PATIENCE. While Redis rests, no caller asks it: with a patience of an hour one that did would not come back."""
+
+    def get(count: int) -> None:
+        answers = Background(lambda: [cache.get(1, "q") for _ in range(count)]).result(WITHIN)
+        assert answers == [MISSING] * count
+
+    asked.clear()
+    monkeypatch.setattr(settings_cache, "REST", HOUR)
+    monkeypatch.setattr(settings_cache, "PATIENCE", 0.05)
+    get(1)
+    monkeypatch.setattr(settings_cache, "PATIENCE", HOUR)
+    get(100)
+    assert len(asked) <= 1  # none, where the patience of the caller ended before the thread had begun
 
 
 def keeps(cache: RedisSettingsCache) -> bool:
@@ -81,19 +98,20 @@ def test_a_version_that_is_not_known_has_no_entries(url: str, namespace: str, ra
     assert cache.get(-1, "q") is MISSING
 
 
-def test_entries_are_kept_for_half_a_minute(url: str, namespace: str, raw: Redis, open_cache: OpenCache) -> None:
+def test_entries_are_kept_for_half_a_minute(url: str, namespace: str, raw: Redis, open_cache: OpenCache, asked: list[object]) -> None:
+    key = f"rowq:{namespace}:settings:1:q"
     cache = open_cache(url)
     cache.put(1, "q", SETTINGS)
-    eventually(lambda: cache.get(1, "q") == SETTINGS)
-    assert 20_000 < raw.pttl(f"rowq:{namespace}:settings:1:q") <= 30_000
+    assert cache.get(1, "q") == SETTINGS
+    assert asked == [("SET", key, b"s" + SETTINGS, "PX", 30_000), ("GET", key)]
+    assert 0 < raw.pttl(key) <= 30_000
 
 
 def test_old_entries_go_by_themselves(url: str, open_cache: OpenCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings_cache, "KEPT", 0.3)
     cache = open_cache(url)
-    cache.put(1, "q", SETTINGS)
-    eventually(lambda: cache.get(1, "q") == SETTINGS)
-    eventually(lambda: cache.get(1, "q") is MISSING)
+    eventually(lambda: keeps(cache))
+    eventually(lambda: cache.get(2, "q") is MISSING)
 
 
 @pytest.mark.parametrize("entry", [b"", b"--", b"{}", b"\xff\x00"])
@@ -110,54 +128,57 @@ def test_many_threads_ask_at_once(url: str, open_cache: OpenCache) -> None:
     assert answers == [[str(number).encode()] * 50 for number in range(8)]
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_redis_that_is_not_there_costs_a_moment_once(own: RedisServer, open_cache: OpenCache) -> None:
+def test_a_redis_that_is_not_there_costs_a_moment_once(
+    own: RedisServer, open_cache: OpenCache, asked: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     own.stop()
+    assert_that_one_caller_waits(open_cache(own.url()), asked, monkeypatch)
+
+
+@pytest.mark.usefixtures("unanswered")
+def test_a_silent_redis_costs_a_moment_once(
+    silent_url: str, open_cache: OpenCache, asked: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_that_one_caller_waits(open_cache(silent_url), asked, monkeypatch)
+
+
+@pytest.mark.usefixtures("unanswered")
+def test_a_redis_that_falls_silent_costs_a_moment_once(
+    own: RedisServer, open_cache: OpenCache, asked: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = open_cache(own.url())
-    assert seconds_of(cache, 1) < 0.25
-    assert seconds_of(cache, 100) < 0.25
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_silent_redis_costs_a_moment_once(silent_url: str, open_cache: OpenCache) -> None:
-    cache = open_cache(silent_url)
-    assert 0.04 < seconds_of(cache, 1) < 0.25
-    assert seconds_of(cache, 100) < 0.25
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_redis_that_falls_silent_costs_a_moment_once(own: RedisServer, open_cache: OpenCache) -> None:
-    cache = open_cache(own.url())
-    eventually(lambda: keeps(cache))
+    assert keeps(cache)
     with silent(own):
-        assert 0.04 < seconds_of(cache, 1) < 0.25
-        assert seconds_of(cache, 100) < 0.25
+        assert_that_one_caller_waits(cache, asked, monkeypatch)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_name_server_that_does_not_answer_costs_a_moment_once(open_cache: OpenCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_server_that_does_not_answer_costs_a_moment_once(
+    open_cache: OpenCache, asked: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers = threading.Event()
 
     def look_up(*args: object) -> list[object]:
-        answers.wait(10)
+        answers.wait(HOUR)
         raise OSError("no such host")
 
     cache = open_cache("redis://redis.invalid")
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     try:
-        assert seconds_of(cache, 1) < 0.25
-        assert seconds_of(cache, 100) < 0.25
+        assert_that_one_caller_waits(cache, asked, monkeypatch)
     finally:
         answers.set()
 
 
-@pytest.mark.usefixtures("impatient")
-def test_nobody_waits_for_an_entry_to_be_written(silent_url: str, open_cache: OpenCache) -> None:
+@pytest.mark.usefixtures("unanswered")
+def test_nobody_waits_for_an_entry_to_be_written(silent_url: str, open_cache: OpenCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_cache, "PATIENCE", HOUR)
     cache = open_cache(silent_url)
-    start = time.perf_counter()
-    for number in range(1_000):
-        cache.put(1, f"q{number}", SETTINGS)
-    assert time.perf_counter() - start < 0.25
+
+    def put() -> None:
+        for number in range(1_000):
+            cache.put(1, f"q{number}", SETTINGS)
+
+    Background(put).result(WITHIN)
 
 
 def test_after_a_rest_redis_is_asked_again(own: RedisServer, open_cache: OpenCache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,13 +228,12 @@ def test_a_closed_cache_knows_nothing(url: str, open_cache: OpenCache) -> None:
     cache.close()
 
 
-@pytest.mark.usefixtures("impatient")
-def test_closing_does_not_wait_for_a_silent_redis(silent_url: str, open_cache: OpenCache) -> None:
+@pytest.mark.usefixtures("unanswered")
+def test_closing_does_not_wait_for_a_silent_redis(silent_url: str, open_cache: OpenCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_cache, "PATIENCE", 0.05)
     cache = open_cache(silent_url)
     assert cache.get(1, "q") is MISSING
-    start = time.monotonic()
-    cache.close()
-    assert time.monotonic() - start < settings_cache.TIMEOUT / 2
+    Background(cache.close).result(WITHIN)
 
 
 def test_a_child_leaves_the_cache_to_its_parent(url: str, open_cache: OpenCache) -> None:

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import rowq
+from rowq.client import retrying
 from tests.rivals.process import Start, starting
 from tests.support.blocking import LoopThread
-from tests.support.database import KINDS, new_database
+from tests.support.database import KINDS, Database, new_database
 from tests.support.server import Server
+from tests.workers.moving import MovingClock, moving_clock
+
+_DAILY = ("sqlite", "postgresql", "mariadb", "sqlite-http", "mariadb-http")
+_REST = pytest.mark.prove("postgresql in process and the two other databases over HTTP stand for it")
+WAYS = [pytest.param(way, marks=() if way in _DAILY else _REST) for way in (*KINDS, *(f"{kind}-http" for kind in KINDS))]
 
 
-@pytest.fixture(params=[*KINDS, *(f"{kind}-http" for kind in KINDS)])
-def broker(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) -> Iterator[rowq.Broker]:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingClock]:
+    """It runs; consumers and databases go by it."""
+    with moving_clock(monkeypatch) as clock:
+        yield clock
+
+
+@pytest.fixture(params=WAYS)
+def broker(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread, clock: MovingClock) -> Iterator[rowq.Broker]:
     kind, _, is_served = request.param.partition("-")
     database = new_database(kind, tmp_path)
     if not is_served:
-        with rowq.connect(database.url) as broker:
+        with rowq.connect(database.url, clock=clock) as broker:
             yield broker
         return
-    server = Server(loop, database.url)
+    server = Server(loop, database.url, clock=clock)
     try:
         with rowq.connect(server.url) as broker:
             yield broker
@@ -31,22 +46,48 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) -> 
 
 
 @pytest.fixture
-def file_url(tmp_path: Path) -> str:
-    return new_database("sqlite", tmp_path).url
+def file_database(tmp_path: Path) -> Database:
+    return new_database("sqlite", tmp_path)
 
 
 @pytest.fixture
-def server(file_url: str, loop: LoopThread) -> Iterator[Server]:
-    server = Server(loop, file_url)
+def file_url(file_database: Database) -> str:
+    return file_database.url
+
+
+@pytest.fixture
+def server(file_url: str, loop: LoopThread, clock: MovingClock) -> Iterator[Server]:
+    server = Server(loop, file_url, clock=clock)
     yield server
     server.stop()
 
 
 @pytest.fixture
 def remote(server: Server) -> Iterator[rowq.Broker]:
-    """One that soon gives up on a server that is away."""
-    with rowq.connect(f"{server.url}?timeout=0.2") as broker:
+    with rowq.connect(f"{server.url}?timeout=20") as broker:
         yield broker
+
+
+Away = Callable[[], AbstractContextManager[None]]
+
+
+@pytest.fixture
+def away(server: Server, remote: rowq.Broker, monkeypatch: pytest.MonkeyPatch) -> Away:
+    """`with away():` the server is away, and `remote` soon gives up on it. Once the two are connected, `remote` is patient."""
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(cast("Any", remote)._engine.driver, "_timeout", 0.1)
+            patch.setattr(retrying, "GRACE", 200)
+            server.stop_listening()
+            server.hang_up()
+            try:
+                yield
+            finally:
+                server.listen_again()
+
+    return away
 
 
 @pytest.fixture

@@ -6,21 +6,23 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 import rowq
 from rowq import AsyncBroker, Delivery, PayloadTooLarge
 from tests.support.database import Database
-from tests.support.patience import eventually_async
+from tests.support.patience import eventually, eventually_async
 from tests.support.server import Server
+from tests.workers.moving import MovingClock
 
-FOR_EVER = 3600
+LEASE, FOR_EVER = 600, 3_600
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[AsyncBroker]:
-    async with asyncio.timeout(30), rowq.connect_async(url) as broker:
+async def connected(url: str, **options: Any) -> AsyncIterator[AsyncBroker]:
+    async with asyncio.timeout(60), rowq.connect_async(url, **options) as broker:
         yield broker
 
 
@@ -98,7 +100,7 @@ def test_a_function_that_blocks_runs_in_a_thread(file_url: str) -> None:
     asyncio.run(scene())
 
 
-def test_what_fails_comes_back_and_what_is_lost_is_told(server: Server) -> None:
+def test_what_fails_comes_back_and_what_is_lost_is_told(server: Server, clock: MovingClock) -> None:
     async def scene() -> None:
         async with connected(server.url) as broker:
             told = asyncio.Event()
@@ -107,11 +109,12 @@ def test_what_fails_comes_back_and_what_is_lost_is_told(server: Server) -> None:
                 if delivery.attempt < 3:
                     raise ValueError(delivery.attempt)
                 await broker.delete(delivery.id)
+                clock.advance(LEASE * 0.4)
                 await eventually_async(lambda: consumer.is_lost(delivery))
                 told.set()
 
             (id,) = await send(broker, 1)
-            consumer = broker.consumer("q", handle, lease=0.6, wait=0.1)
+            consumer = broker.consumer("q", handle, lease=LEASE, beat=0.1, dead_after=FOR_EVER, wait=0.1)
             async with consumer:
                 await told.wait()
             assert [event.event for event in await broker.audit(id)].count("nacked") == 2
@@ -119,23 +122,23 @@ def test_what_fails_comes_back_and_what_is_lost_is_told(server: Server) -> None:
     asyncio.run(scene())
 
 
-def test_a_lease_is_kept_although_the_function_blocks_the_loop(file_url: str) -> None:
-    def audited(id: str) -> int:
-        with rowq.connect(file_url) as other:
+def test_a_lease_is_kept_although_the_function_blocks_the_loop(file_url: str, clock: MovingClock) -> None:
+    def extensions(id: str) -> int:
+        with rowq.connect(file_url, upkeep=False) as other:
             return [event.event for event in other.audit(id)].count("extended")
 
     async def scene() -> None:
-        async with connected(file_url) as broker:
+        async with connected(file_url, clock=clock) as broker:
             (id,) = await send(broker, 1)
             attempts: list[int] = []
 
             async def block(delivery: Delivery) -> None:
                 attempts.append(delivery.attempt)
-                blocking = threading.Event()
-                while audited(id) < 3:
-                    blocking.wait(0.05)
+                for times in range(1, 4):
+                    clock.advance(LEASE * 0.4)
+                    eventually(lambda: extensions(id) >= times)  # noqa: B023  # called at once
 
-            async with broker.consumer("q", block, lease=0.6, wait=0.1):
+            async with broker.consumer("q", block, lease=LEASE, beat=0.1, dead_after=FOR_EVER, wait=0.1):
                 await finished(broker, 1)
             assert attempts == [1]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -22,8 +21,11 @@ from rowq.workers.plan import Process
 from tests.support.database import new_database, run
 from tests.support.life import depths
 from tests.support.patience import eventually
-from tests.support.server import Server
+from tests.workers.conftest import Away
 from tests.workers.handling import Gate, Notes, registered
+from tests.workers.moving import MovingClock
+
+LEASE, FOR_EVER = 600, 3_600
 
 
 def consume(broker: Broker, process: Process, **options: Any) -> Consumer:
@@ -140,27 +142,29 @@ def test_what_always_fails_stops_no_other_message(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("mode", ["at_least_once", "at_most_once"])
-def test_past_its_deadline_what_fails_is_failed(broker: Broker, mode: DeliveryMode) -> None:
-    id = broker.producer("q").push("x", deadline=0.3).result()
-    with consume(broker, fail, delivery=mode, retry=0.02):
+def test_past_its_deadline_what_fails_is_failed(broker: Broker, clock: MovingClock, mode: DeliveryMode) -> None:
+    id = broker.producer("q").push("x", deadline=3_600).result()
+    with consume(broker, fail, delivery=mode, retry=600, beat=0.1):
+        eventually(lambda: broker.get(id).state is State.SCHEDULED)  # it has failed once, and is to be tried again
+        clock.advance(7_200)
         eventually(lambda: is_finished(broker, id))
     message = broker.get(id)
     assert message.outcome == "failed"
     assert message.error == "ValueError: no luck with x"
 
 
-def test_past_its_deadline_a_message_is_still_handed_over_at_least_once(broker: Broker) -> None:
-    id = broker.producer("q").push("x", deadline=0.001).result()
-    eventually(lambda: broker.get(id).sent_at + 1 < time.time() * 1000)
+def test_past_its_deadline_a_message_is_still_handed_over_at_least_once(broker: Broker, clock: MovingClock) -> None:
+    id = broker.producer("q").push("x", deadline=3_600).result()
+    clock.advance(7_200)
     notes = Notes()
     with consume(broker, notes):
         eventually(lambda: is_finished(broker, id))
     assert notes.payloads == ["x"]
 
 
-def test_past_its_deadline_a_message_is_never_handed_over_at_most_once(broker: Broker) -> None:
-    id = broker.producer("q").push("x", deadline=0.001).result()
-    eventually(lambda: broker.get(id).sent_at + 1 < time.time() * 1000)
+def test_past_its_deadline_a_message_is_never_handed_over_at_most_once(broker: Broker, clock: MovingClock) -> None:
+    id = broker.producer("q").push("x", deadline=3_600).result()
+    clock.advance(7_200)
     notes = Notes()
     with consume(broker, notes, delivery="at_most_once"):
         eventually(lambda: is_finished(broker, id))
@@ -269,31 +273,34 @@ def test_as_many_are_worked_on_as_the_concurrency_says(broker: Broker) -> None:
         eventually(lambda: broker.stats("q").finished == 8)
 
 
-def test_a_lease_is_extended_while_the_function_runs(broker: Broker) -> None:
+def test_a_lease_is_extended_while_the_function_runs(broker: Broker, clock: MovingClock) -> None:
     (id,) = send(broker, 1)
 
     def dawdle(delivery: Delivery) -> None:
-        eventually(lambda: [event.event for event in broker.audit(id)].count("extended") >= 4)
+        for times in range(1, 5):
+            clock.advance(LEASE * 0.4)
+            eventually(lambda: [event.event for event in broker.audit(id)].count("extended") >= times)  # noqa: B023  # called at once
         assert not consumer.is_lost(delivery)
 
     notes = Notes(dawdle)
-    consumer = consume(broker, notes, lease=0.6)
+    consumer = consume(broker, notes, lease=LEASE, beat=0.1, dead_after=FOR_EVER)
     with consumer:
         eventually(lambda: is_finished(broker, id))
     assert [delivery.attempt for delivery in notes.taken] == [1]
 
 
-def test_a_function_whose_message_is_lost_is_told(broker: Broker) -> None:
+def test_a_function_whose_message_is_lost_is_told(broker: Broker, clock: MovingClock) -> None:
     (id,) = send(broker, 1)
     told = threading.Event()
 
     def wait(delivery: Delivery) -> None:
         assert not consumer.is_lost(delivery)
         broker.delete(id)
+        clock.advance(LEASE * 0.4)  # it is to be extended, which does not succeed
         eventually(lambda: consumer.is_lost(delivery))
         told.set()
 
-    consumer = consume(broker, wait, lease=0.6)
+    consumer = consume(broker, wait, lease=LEASE, beat=0.1, dead_after=FOR_EVER)
     with consumer:
         assert told.wait(20)
 
@@ -310,7 +317,7 @@ def test_what_is_done_is_settled_while_the_next_message_takes_long(broker: Broke
 
 def test_a_consumer_that_was_taken_for_dead_registers_again(broker: Broker) -> None:
     notes = Notes()
-    with consume(broker, notes, beat=0.05) as consumer:
+    with consume(broker, notes, beat=0.05, dead_after=FOR_EVER) as consumer:
         first = registered(consumer)
         broker.unregister("q", first.id)
         second = registered(consumer, other_than=first.id)
@@ -322,7 +329,7 @@ def test_a_consumer_that_was_taken_for_dead_registers_again(broker: Broker) -> N
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_several_consumers_share_the_messages(broker: Broker, partitioned: bool) -> None:
     notes = Notes()
-    consumers = [consume(broker, notes, partitioned=partitioned, beat=0.1) for _ in range(3)]
+    consumers = [consume(broker, notes, partitioned=partitioned, beat=0.1, dead_after=FOR_EVER) for _ in range(3)]
     for consumer in consumers:
         consumer.start()
     eventually(lambda: all((member := consumer.membership) and member.count == 3 for consumer in consumers))
@@ -335,17 +342,15 @@ def test_several_consumers_share_the_messages(broker: Broker, partitioned: bool)
         consumer.stop()
 
 
-def test_a_consumer_waits_for_a_server_that_is_away(server: Server, remote: Broker) -> None:
+def test_a_consumer_waits_for_a_server_that_is_away(away: Away, remote: Broker) -> None:
     gate = Gate()
     notes = Notes(gate)
     send(remote, 3)
     with consume(remote, notes, batch_size=1, beat=0.05, dead_after=0.5) as consumer:
         gate.await_arrivals()
-        server.stop_listening()
-        server.hang_up()
-        gate.open()
-        eventually(lambda: consumer.membership is None)
-        server.listen_again()
+        with away():
+            gate.open()
+            eventually(lambda: consumer.membership is None)
         eventually(lambda: remote.stats("q").finished == 3)
     assert notes.payloads == [0, 1, 2]
 
@@ -354,8 +359,9 @@ def test_a_consumer_waits_for_a_database_that_is_busy(tmp_path: Path) -> None:
     database = new_database("sqlite", tmp_path)
     notes = Notes()
     with (
-        rowq.connect(f"{database.url}?timeout=0.1") as broker,
-        consume(broker, notes, beat=0.05, dead_after=0.5) as consumer,
+        rowq.connect(f"{database.url}?timeout=0.1") as hasty,
+        rowq.connect(database.url) as broker,
+        consume(hasty, notes, beat=0.05, dead_after=0.5) as consumer,
         closing(database.connection()) as hog,
     ):
         registered(consumer)
@@ -366,17 +372,16 @@ def test_a_consumer_waits_for_a_database_that_is_busy(tmp_path: Path) -> None:
         notes.await_taken(1)
 
 
-def test_a_consumer_that_cannot_settle_at_its_end_says_so(server: Server, remote: Broker) -> None:
+def test_a_consumer_that_cannot_settle_at_its_end_says_so(away: Away, remote: Broker, clock: MovingClock) -> None:
     (id,) = send(remote, 1)
     gate = Gate()
-    consumer = consume(remote, gate, lease=3).start()
+    consumer = consume(remote, gate, lease=LEASE, beat=LEASE, dead_after=FOR_EVER).start()
     gate.await_arrivals()
-    server.stop_listening()
-    server.hang_up()
-    gate.open()
-    with pytest.raises(RowqError):
-        consumer.stop()
-    server.listen_again()
+    with away():
+        gate.open()
+        with pytest.raises(RowqError):
+            consumer.stop()
+    clock.advance(2 * LEASE)
     notes = Notes()
     with consume(remote, notes):
         eventually(lambda: is_finished(remote, id))

@@ -115,5 +115,6 @@ def _environment(scratch: Scratch, story: Path, hangs: int) -> dict[str, str]:
         witness.HOME: str(scratch.source),
         witness.STORY: str(story),
         witness.HANGS: "1" if hangs else "0",
+        "DEADLINE_OF_TESTS": "20",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch.folder / "hypothesis"),
     }

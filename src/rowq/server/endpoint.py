@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -43,8 +44,8 @@ class _Method:
         self._route = route
         self._handler = handler
         self._query = route.query or NoQuery
-        self._lists = frozenset(field.name for field in msgspec.structs.fields(self._query) if "list" in str(field.type))
-        self._decoder: msgspec.json.Decoder[Any] | None = None if route.body is None else msgspec.json.Decoder(route.body)
+        self._lists = _lists(self._query)
+        self._decoder = None if route.body is None else _decoder(route.body)
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         route, service = self._route, self._service
@@ -83,6 +84,17 @@ class _Method:
         identity = self._service.gate.admit(scope)
         check_rights(self._route, identity, path)
         return identity
+
+
+@cache
+def _lists(query: type[msgspec.Struct]) -> frozenset[str]:
+    """The parameters that may be given several times."""
+    return frozenset(field.name for field in msgspec.structs.fields(query) if "list" in str(field.type))
+
+
+@cache
+def _decoder(body: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(body)
 
 
 def check_rights(route: Route, identity: Identity, path: dict[str, str]) -> None:

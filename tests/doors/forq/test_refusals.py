@@ -25,7 +25,7 @@ INVALID = (400, "bad_request.body.invalid")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    limits = Limits(max_body_bytes=100, body_timeout=0.2)
+    limits = Limits(max_body_bytes=100)
     with serving(tmp_path_factory.mktemp("forq"), limits=limits, doors=open_doors(("forq",), {})) as server:
         yield server
 
@@ -75,9 +75,11 @@ class TestBodies:
         assert message["content"] == content
         assert ask(server, "POST", f"/api/v1/queues/texts/messages/{message['id']}/ack").status == 204
 
-    def test_a_body_that_does_not_arrive_is_not_waited_for(self, emails: Server) -> None:
-        answer = ask_raw(emails, request("POST", MESSAGES, "Content-Length: 100", body=b"{"))
-        assert answer.problem == (408, "timeout")
+    def test_a_body_that_does_not_arrive_is_not_waited_for(self, tmp_path: Path) -> None:
+        with serving(tmp_path, limits=Limits(body_timeout=0.2), doors=open_doors(("forq",), {})) as server:
+            answer = ask_raw(server, request("POST", MESSAGES, "Content-Length: 100", body=b"{"))
+            assert answer.problem == (408, "timeout")
+            assert server.engine.insights.stats("emails").depth == 0
 
 
 class TestPaths:

@@ -9,6 +9,7 @@ import pytest
 import rowq
 from rowq import Broker, ManualClock
 from tests.support.database import Database
+from tests.workers.moving import MovingClock, moving_clock
 
 
 @pytest.fixture
@@ -18,6 +19,13 @@ def still(database: Database, clock: ManualClock) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def broker(database: Database) -> Iterator[Broker]:
-    with rowq.connect(database.url) as broker:
+def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingClock]:
+    """It runs; consumers and databases go by it."""
+    with moving_clock(monkeypatch) as clock:
+        yield clock
+
+
+@pytest.fixture
+def broker(database: Database, moving: MovingClock) -> Iterator[Broker]:
+    with rowq.connect(database.url, clock=moving) as broker:
         yield broker

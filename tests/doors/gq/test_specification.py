@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from rowq import Broker, Delivery, State
 from rowq.ids import origin_of
+from rowq.verbs import Verbs
 from tests.support.patience import eventually
 from tests.workers.handling import Gate, Notes, registered
+from tests.workers.moving import MovingClock
+
+FOR_EVER = 3_600
+
+
+def beat_at(broker: Broker, id: str) -> int:
+    return next((member.beat_at for member in broker.consumers("q", dead_after=FOR_EVER) if member.id == id), 0)
 
 
 def seq_of(id: str) -> int:
@@ -40,7 +49,7 @@ def test_a_consumer_pops_ten_messages_unless_it_is_given_a_batch_size(broker: Br
 
 
 def test_a_consumers_number_is_its_place_in_the_order_of_birth(broker: Broker) -> None:
-    consumers = [broker.consumer("q", print, wait=0.05, beat=0.05) for _ in range(3)]
+    consumers = [broker.consumer("q", print, wait=0.05, beat=0.05, dead_after=FOR_EVER) for _ in range(3)]
     for number, consumer in enumerate(consumers):
         consumer.start()
         assert registered(consumer).index == number
@@ -50,14 +59,18 @@ def test_a_consumers_number_is_its_place_in_the_order_of_birth(broker: Broker) -
         consumer.stop()
 
 
-def test_a_heartbeat_keeps_a_consumer_alive_and_the_dead_are_removed(broker: Broker) -> None:
-    silent = broker.register("q")
-    with broker.consumer("q", print, beat=0.05, dead_after=0.5, remove_dead_every=2, wait=0.05) as consumer:
+def test_a_heartbeat_keeps_a_consumer_alive_and_the_dead_are_removed(broker: Broker, moving: MovingClock) -> None:
+    silent = broker.register("q", dead_after=FOR_EVER)
+    with broker.consumer("q", print, beat=0.05, dead_after=600, remove_dead_every=2, wait=0.05) as consumer:
         first = registered(consumer)
         assert (first.index, first.count) == (1, 2)
+        for _ in range(2):  # 800 seconds in which the one beats, and the other does not
+            moving.advance(400)
+            moved_at = moving.now()
+            eventually(lambda: beat_at(broker, first.id) > moved_at)  # noqa: B023  # called at once
         eventually(lambda: registered(consumer).count == 1)
-        eventually(lambda: silent.id not in [member.id for member in broker.consumers("q", dead_after=3600)])
-        (member,) = broker.consumers("q", dead_after=3600)
+        eventually(lambda: silent.id not in [member.id for member in broker.consumers("q", dead_after=FOR_EVER)])
+        (member,) = broker.consumers("q", dead_after=FOR_EVER)
         assert member.id == first.id
         assert member.beat_at > member.born_at
 
@@ -75,23 +88,33 @@ def test_a_popped_message_is_consumed_by_the_consumers_uuid_and_then_processed(b
     assert (message.state, message.outcome) == (State.FINISHED, "acked")
 
 
-def test_an_error_before_the_deadline_makes_it_queued_again_and_after_it_failed(broker: Broker) -> None:
-    id = broker.producer("q").push("x", deadline=0.5).result()
+def test_an_error_before_the_deadline_makes_it_queued_again_and_after_it_failed(broker: Broker, moving: MovingClock) -> None:
+    id = broker.producer("q").push("x", deadline=3_600).result()
     attempts: list[int] = []
 
     def fail(delivery: Delivery) -> None:
         attempts.append(delivery.attempt)
         raise RuntimeError("no luck")
 
-    with broker.consumer("q", fail, wait=0.05, retry=0.05):
+    with broker.consumer("q", fail, wait=0.05, beat=0.1, retry=600):
+        eventually(lambda: broker.get(id).state is State.SCHEDULED)
+        moving.advance(7_200)
         eventually(lambda: broker.get(id).state is State.FINISHED)
     assert broker.get(id).outcome == "failed"
-    assert len(attempts) > 1
+    assert attempts == [1, 2]
 
 
-def test_each_consumer_takes_the_messages_of_its_number_the_oldest_first(broker: Broker) -> None:
+def test_each_consumer_takes_the_messages_of_its_number_the_oldest_first(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: dict[int, list[int]] = {0: [], 1: []}
     together = threading.Barrier(2)
+    may_look, asked = threading.Event(), set[Any]()
+    receive = Verbs.receive
+
+    def look_when_told(verbs: Verbs, *options: Any) -> Any:
+        """Who has looked in vain for messages of its number takes whichever come in that moment: so nobody looks before all are there."""
+        asked.add(options[-1])
+        assert may_look.wait(20)
+        return receive(verbs, *options)
 
     def note(index: int, delivery: Delivery) -> None:
         if not taken[index]:
@@ -99,18 +122,17 @@ def test_each_consumer_takes_the_messages_of_its_number_the_oldest_first(broker:
         taken[index].append(seq_of(delivery.id))
 
     consumers = [
-        broker.consumer("q", lambda delivery: note(0, delivery), partitioned=True, beat=0.05, wait=0.05),
-        broker.consumer("q", lambda delivery: note(1, delivery), partitioned=True, beat=0.05, wait=0.05),
+        broker.consumer("q", lambda delivery: note(0, delivery), partitioned=True, beat=0.05, wait=0.05, dead_after=FOR_EVER),
+        broker.consumer("q", lambda delivery: note(1, delivery), partitioned=True, beat=0.05, wait=0.05, dead_after=FOR_EVER),
     ]
     for index, consumer in enumerate(consumers):
         consumer.start()
         assert registered(consumer).index == index
     eventually(lambda: [registered(consumer).count for consumer in consumers] == [2, 2])
-    known_at = max(member.beat_at for member in broker.consumers("q"))
-    eventually(lambda: min(member.beat_at for member in broker.consumers("q")) > known_at + 1_000)  # nobody waits with an older share
-    broker.pause("q")  # who has just looked in vain for messages of its number takes whichever come in that moment
+    monkeypatch.setattr(Verbs, "receive", look_when_told)
+    eventually(lambda: asked == {(0, 2), (1, 2)})
     broker.send_many("q", range(60))
-    broker.resume("q")
+    may_look.set()
     eventually(lambda: broker.stats("q").finished == 60)
     for consumer in consumers:
         consumer.stop()

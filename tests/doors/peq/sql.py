@@ -63,5 +63,15 @@ class Sql:
             for time in times:
                 self(f"UPDATE rowq.{table} SET {time} = {time} - %s WHERE {time} < 253000000000000", int(seconds * 1000))
 
+    def now(self) -> int:
+        """Milliseconds, as the door counts them."""
+        return int(self(f"SELECT {self.door}.rowq_now()")[0][0])
+
+    def stop_clock(self) -> int:
+        """From now on it is this millisecond, for all that the door does: a busy machine does not move it. Gives it."""
+        now = self.now()
+        self(f"CREATE OR REPLACE FUNCTION {self.door}.rowq_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT {now}::BIGINT'")
+        return now
+
     def close(self) -> None:
         self.connection.close()

@@ -231,6 +231,7 @@ def test_a_paused_queue_gives_nothing(sql: Sql, broker: rowq.Broker) -> None:
 
 def test_a_limited_queue_gives_so_many_a_second(sql: Sql, broker: rowq.Broker) -> None:
     broker.configure("test01", throughput_limit=2)
+    sql.stop_clock()
     for number in range(4):
         sql.enqueue(number)
     assert [sql.dequeue()[1] for _ in range(3)] == [0, 1, {}]
@@ -264,12 +265,12 @@ def test_a_queue_with_order_ready_puts_a_retry_behind(sql: Sql, broker: rowq.Bro
 
 
 def test_a_message_at_its_deadline_is_handed_on(sql: Sql, broker: rowq.Broker) -> None:
-    id = broker.send("test01", 1, deadline=5)
-    assert sql.dequeue()[0] == UUID(id)
+    id = broker.send("test01", 1, deadline=600)
+    assert sql.dequeue(lease=3_600)[0] == UUID(id)
     message = broker.get(id)
-    assert message.lease_until == message.sent_at + 5_000
-    sql("UPDATE rowq.rowq_messages SET sent_at = sent_at - 6000")
-    sql.let_pass(6)
+    assert message.lease_until == message.sent_at + 600_000
+    sql("UPDATE rowq.rowq_messages SET sent_at = sent_at - 601000")
+    sql.let_pass(601)
     assert sql.dequeue("client02")[1] == 1
 
 

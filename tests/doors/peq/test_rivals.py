@@ -18,12 +18,12 @@ from tests.doors.peq.sql import NOBODY, Sql
 from tests.rivals.process import Rival
 from tests.support.patience import eventually
 
-MESSAGES = 2_000
+Part = Callable[[str, list[str], int, str], None]
 
 
-def in_sql(url: str, done: list[str], name: str) -> None:
+def in_sql(url: str, done: list[str], messages: int, name: str) -> None:
     sql = Sql(url)
-    while len(done) < MESSAGES:
+    while len(done) < messages:
         id, _ = sql.dequeue(name)
         if id != NOBODY:
             sql.ack(id, name)
@@ -31,43 +31,52 @@ def in_sql(url: str, done: list[str], name: str) -> None:
     sql.close()
 
 
-def in_python(url: str, done: list[str], name: str) -> None:
+def in_python(url: str, done: list[str], messages: int, name: str) -> None:
     with rowq.connect(url, upkeep=False) as broker:
-        while len(done) < MESSAGES:
+        while len(done) < messages:
             deliveries = broker.receive("test01", max=5, wait=0.05, consumer=name)
             assert set(broker.ack_many(deliveries)) <= {rowq.Outcome.DONE}
             done.extend(delivery.id for delivery in deliveries)
 
 
-def together(url: str, *parts: Callable[[str, list[str], str], None]) -> list[str]:
+def together(url: str, messages: int, *parts: Part) -> list[str]:
     done: list[str] = []
     with ThreadPoolExecutor(len(parts)) as pool:
-        for future in [pool.submit(part, url, done, f"client{number}") for number, part in enumerate(parts)]:
-            future.result(100)
+        for future in [pool.submit(part, url, done, messages, f"client{number}") for number, part in enumerate(parts)]:
+            future.result(500)
     return done
 
 
+def sizes(short: int, full: int) -> pytest.MarkDecorator:
+    marks = pytest.mark.prove(f"seconds of rivals for {full} messages; {short} stand for them")
+    return pytest.mark.parametrize("messages", [short, pytest.param(full, marks=marks)])
+
+
+@sizes(200, 2_000)
 @pytest.mark.parametrize("parts", [[in_sql] * 8, [in_sql] * 6 + [in_python] * 2], ids=["in SQL", "beside Python"])
+@pytest.mark.timeout(600)
 def test_eight_clients_share_a_queue_nothing_twice_nothing_lost(
-    url: str, sql: Sql, broker: rowq.Broker, parts: list[Callable[[str, list[str], str], None]]
+    url: str, sql: Sql, broker: rowq.Broker, parts: list[Part], messages: int
 ) -> None:
-    ids = set(broker.send_many("test01", range(MESSAGES // 2)))
-    for number in range(MESSAGES // 2):
+    ids = set(broker.send_many("test01", range(messages // 2)))
+    for number in range(messages // 2):
         sql.enqueue(number)
     ids |= {message.id for message in broker.walk("test01")}
-    done = together(url, *parts)
-    assert len(done) == MESSAGES
+    done = together(url, messages, *parts)
+    assert len(done) == messages
     assert set(done) == ids
     stats = broker.stats("test01")
-    assert (stats.depth, stats.dead, stats.finished) == (0, 0, MESSAGES)
+    assert (stats.depth, stats.dead, stats.finished) == (0, 0, messages)
     twice = "SELECT seq FROM rowq.rowq_audit WHERE event IN ('delivered', 'acked') GROUP BY seq, event HAVING COUNT(*) > 1"
     assert sql(twice) == []
 
 
-def test_a_queue_is_filled_and_emptied_at_once(url: str, sql: Sql) -> None:
+@sizes(60, 400)
+@pytest.mark.timeout(600)
+def test_a_queue_is_filled_and_emptied_at_once(url: str, sql: Sql, messages: int) -> None:
     """Every third message is put back once, and every fifth waits for a moment."""
     done: set[UUID] = set()
-    count, senders = 200, 2
+    count, senders = messages // 2, 2
 
     def send() -> None:
         own = Sql(url)
@@ -95,26 +104,28 @@ def test_a_queue_is_filled_and_emptied_at_once(url: str, sql: Sql) -> None:
     sql.set("max_retries", -1)
     with ThreadPoolExecutor(5) as pool:
         for future in [*(pool.submit(send) for _ in range(senders)), *(pool.submit(work, f"client{number}") for number in range(3))]:
-            future.result(100)
+            future.result(500)
     assert sql("SELECT COUNT(*) FROM test01.message_queue") == [(0,)]
     assert sql("SELECT COUNT(*) FROM test01.message_history") == [(count * senders,)]
 
 
-def test_an_operator_takes_messages_out_of_everybodys_hands(url: str, sql: Sql, broker: rowq.Broker) -> None:
+@sizes(60, 300)
+@pytest.mark.timeout(600)
+def test_an_operator_takes_messages_out_of_everybodys_hands(url: str, sql: Sql, broker: rowq.Broker, messages: int) -> None:
     """Whoever has lost a message is told so, each is acked once, and nobody waits for ever."""
-    count, done = 300, list[str]()
-    ids = broker.send_many("test01", range(count), max_attempts=0)
+    done = list[str]()
+    ids = broker.send_many("test01", range(messages), max_attempts=0)
 
     def reschedule(seed: int) -> None:
         own, chosen = Sql(url), random.Random(seed)
-        for id in chosen.choices(ids, k=count):
+        for id in chosen.choices(ids, k=messages):
             with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):  # it is done
                 own("CALL test01.message_reschedule(%s, -1)", id)
         own.close()
 
     def work_in_sql(name: str) -> None:
         own = Sql(url)
-        while len(done) < count:
+        while len(done) < messages:
             id, _ = own.dequeue(name)
             with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
                 if id != NOBODY:
@@ -124,7 +135,7 @@ def test_an_operator_takes_messages_out_of_everybodys_hands(url: str, sql: Sql, 
 
     def work_in_python(name: str) -> None:
         with rowq.connect(url, upkeep=False) as other:
-            while len(done) < count:
+            while len(done) < messages:
                 deliveries = other.receive("test01", max=3, wait=0.05, consumer=name)
                 outcomes = other.ack_many(deliveries)
                 done.extend(delivery.id for delivery, outcome in zip(deliveries, outcomes, strict=True) if outcome == "done")
@@ -133,7 +144,7 @@ def test_an_operator_takes_messages_out_of_everybodys_hands(url: str, sql: Sql, 
         futures = [pool.submit(reschedule, seed) for seed in (1, 2)]
         futures += [pool.submit(work, f"{work.__name__}{number}") for number in (1, 2) for work in (work_in_sql, work_in_python)]
         for future in futures:
-            future.result(100)
+            future.result(500)
     assert sorted(done) == sorted(ids)
     assert broker.stats("test01").depth == 0
 

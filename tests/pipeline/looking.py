@@ -1,0 +1,21 @@
+"""Which lines are in a lake, and which are still in the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from rowq import pipeline
+from rowq.store.segment import Kind
+from rowq.tabular import open_tabular
+
+
+def lines(spark: SparkSession, lake: Path, kind: Kind) -> list[int]:
+    return sorted(row.line for row in pipeline.read_lake(spark, lake, kind).select("line").collect())
+
+
+def hot(url: str, kind: Kind) -> list[int]:
+    with open_tabular(url) as tabular:
+        read = tabular.read_lines(kind, 0, 1 << 40, queues=None, columns=["line"])
+        return sorted(line for batch in read for line in batch.column(0).to_pylist())
