@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 import rowq
+from rowq.store import postgresql_herald
 from rowq.store.postgresql_error import is_worth_another_try, refusal, translate
 from tests.rivals.conftest import with_option
 from tests.support.asking import ask
@@ -174,6 +175,16 @@ WORDS: dict[str, tuple[str, bool]] = {
 def test_a_refused_connection_says_why_and_is_tried_again_where_that_may_help(words: str) -> None:
     error = psycopg.OperationalError(f"connection failed: {words}")
     assert (refusal(error, "here").code, is_worth_another_try(error)) == WORDS[words]
+
+
+def test_a_broker_that_has_waited_is_closed_without_waiting_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The listener looks up by itself once an hour here: it ends since the close tells it to."""
+    monkeypatch.setattr(postgresql_herald, "_LOOK_UP_EVERY", 3600.0)
+    with rowq.connect(url, upkeep=False) as broker:
+        herald: Any = broker._engine._herald
+        broker.receive("q", wait=0.1)
+        eventually(herald.is_heard)
+    eventually(lambda: not herald._listener.is_alive())
 
 
 def test_one_process_of_several_keeps_everything_up_and_hands_over_when_it_ends(url: str) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-DEADLINE = 20
+DEADLINE = 60
 
 
 class Answer(NamedTuple):

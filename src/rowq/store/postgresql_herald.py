@@ -10,7 +10,6 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 
 import msgspec
 import psycopg
@@ -28,6 +27,7 @@ _PAUSE = 0.02
 _MOST_BYTES = 7_900
 """PostgreSQL takes 8,000."""
 _PROBE_EVERY = 15.0
+_LOOK_UP_EVERY = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
@@ -73,16 +73,19 @@ class PostgresqlHerald(Herald):
             _inherited.append(self._listening)
 
     def close(self) -> None:
-        """What is in the box is told first: a program that sends and ends should still wake those who wait."""
+        """What is in the box is told first: a program that sends and ends should still wake those who wait.
+
+        The listener waits for a notification, so it is sent one: to cancel a connection that is idle does not wake it.
+        """
         with self._changed:
             self._is_closed.set()
+            if self._listener is not None:
+                self._is_probing = True
+                self._start_telling()
             self._changed.notify_all()
         if self._teller is not None:
             self._teller.join(timeout=2)
         if self._listener is not None:
-            if self._listening is not None:
-                with suppress(psycopg.Error):
-                    self._listening.cancel_safe(timeout=1)
             self._listener.join(timeout=2)
 
     def _start_telling(self) -> None:
@@ -154,7 +157,7 @@ class PostgresqlHerald(Herald):
                     self._heard_at = None
                 probed_at = running()
                 self._probe()
-            for notification in connection.notifies(timeout=1.0):
+            for notification in connection.notifies(timeout=_LOOK_UP_EVERY):
                 self._take(notification.payload)
                 was_heard = True
                 if self._is_closed.is_set():
