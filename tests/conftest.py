@@ -4,6 +4,7 @@ the fixtures that many folders need. A folder that needs another one of the same
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -35,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """The process that was started by hand owns the run; its workers, which inherit its environment, take part in it."""
     if not hasattr(config, "workerinput"):
         config.stash[_STARTED] = time.monotonic()
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # begun in the background by a shell: the tests' own processes must hear it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         keep_temporary_files_in_memory()
         config.add_cleanup(Run.begin().invite().end)
     config.add_cleanup(close_pools)  # the last to be added is the first to be called

@@ -108,7 +108,7 @@ def test_the_load_on_a_server_is_counted(tmp_path: Path) -> None:
         depth = broker.stats(QUEUE).depth
         assert depth >= sent
         done = eventually(lambda: counted("cycle"), within=60)
-        assert broker.stats(QUEUE).depth <= depth - done
+        assert broker.stats(QUEUE).depth <= depth - done + 4, "more than what each connection was in the middle of"
 
 
 def need_generator() -> None:

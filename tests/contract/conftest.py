@@ -1,4 +1,4 @@
-"""Every contract test runs on every backend."""
+"""Every contract test runs on every database, and in `make prove` by every way to each."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import pytest
 
 from rowq import Broker, ManualClock
 from tests.support.blocking import LoopThread
+from tests.support.cover import covering
 from tests.support.harness import BACKENDS, Harness, harness_for
 
 
-@pytest.fixture(params=list(BACKENDS))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "harness" in metafunc.fixturenames:
+        metafunc.parametrize("harness", covering(metafunc.function.__name__, *BACKENDS), indirect=True)
+
+
+@pytest.fixture
 def harness(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) -> Iterator[Harness]:
     with harness_for(request.param, tmp_path, loop) as harness:
         yield harness

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import rowq
-from tests.spark.conftest import quick_drivers, spark
+from tests.spark.conftest import pytest_generate_tests, quick_drivers, spark
 from tests.support.database import Database, new_database
 
-__all__ = ["quick_drivers", "spark"]
+__all__ = ["pytest_generate_tests", "quick_drivers", "spark"]
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     return new_database(request.param, tmp_path)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -14,15 +13,10 @@ from rowq.engine import Engine
 from rowq.store.segment import Commit, Kind, Plan, Purge, Segment, count_lines, list_segments
 from rowq.tabular import open_tabular
 from tests.pipeline.past import work_off
-from tests.support.database import KINDS, Database, new_database
+from tests.support.database import Database
 from tests.support.tables import faults_of
 
 KEPT: Kind = "history"
-
-
-@pytest.fixture(params=KINDS)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    return new_database(request.param, tmp_path)
 
 
 @pytest.fixture

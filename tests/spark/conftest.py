@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import rowq
 import rowq.spark
+from tests.support.cover import covering
 from tests.support.database import KINDS, Database, new_database
 from tests.support.jvm import hasten_drivers
 
@@ -29,10 +30,11 @@ def spark(quick_drivers: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every database where it takes a moment; where Spark itself runs, the file and one server, which are read in two ways."""
+    """Every database where it takes a moment; where Spark itself runs, the file or one server, which are read in two ways."""
     if "database" in metafunc.fixturenames:
         is_quick = not {"spark", "start"} & set(metafunc.fixturenames)
-        metafunc.parametrize("database", KINDS if is_quick else KINDS[:2], indirect=True)
+        kinds = KINDS if is_quick else covering(metafunc.function.__name__, KINDS[:2])
+        metafunc.parametrize("database", kinds, indirect=True)
 
 
 @pytest.fixture

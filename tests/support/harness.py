@@ -104,15 +104,12 @@ OPENERS: dict[str, Callable[[LoopThread], Opener]] = {
     "http-sync": lambda loop: _served(loop, rowq.connect),
     "http-async": lambda loop: _served(loop, _blocking(loop)),
 }
-_DAILY = {
-    "sqlite": ("sync", "async", "http-sync", "http-async"),
-    "postgresql": ("sync", "http-async"),
-    "mariadb": ("async", "http-sync"),
-}
-"""The ways in `make test`: every database, and every way on two of them."""
-_REST = pytest.mark.prove("the other ways to the same promise: every test runs on this database by two ways, and this way on two databases")
-BACKENDS = [pytest.param(f"{kind}-{way}", marks=() if way in daily else _REST) for kind, daily in _DAILY.items() for way in OPENERS]
-"""A kind of database, and the way to it."""
+BACKENDS = (
+    ("sqlite-sync", "sqlite-async"),
+    ("sqlite-http-sync", "sqlite-http-async"),
+    *(tuple(f"{kind}-{way}" for way in OPENERS) for kind in ("postgresql", "mariadb")),
+)
+"""A kind of database, and the way to it: of each group every test runs one in `make test`, which one depends on the test."""
 
 
 @contextmanager
