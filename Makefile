@@ -16,6 +16,8 @@ TREES := $(wildcard src tests benchmarks trust examples docs/site)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# Tests start hundreds of Python processes: each would compile rowq anew where compiled modules may not be kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -12,6 +12,7 @@ from rowq.store.mariadb import Mariadb
 from rowq.store.postgresql import Postgresql
 from rowq.store.sqlite import Sqlite
 from tests.copying.journey import Journey
+from tests.support.cover import covering
 from tests.support.database import KINDS, Database, SqliteDatabase, new_database
 
 EVERY_PAIR = [f"{source}-{target}" for source, target in product(KINDS, KINDS)]
@@ -42,7 +43,14 @@ def open_journey(tmp_path: Path) -> Iterator[Open]:
         journey.close()
 
 
-@pytest.fixture(params=EVERY_PAIR)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test goes from each kind of database to one, and in `make prove` to all."""
+    if "journey" in metafunc.fixturenames:
+        pairs = [[pair for pair in EVERY_PAIR if pair.startswith(source)] for source in KINDS]
+        metafunc.parametrize("journey", covering(metafunc.function.__name__, *pairs), indirect=True)
+
+
+@pytest.fixture
 def journey(request: pytest.FixtureRequest, open_journey: Open) -> Journey:
     return open_journey(request.param)
 

@@ -25,7 +25,7 @@ from tests.support.servers.postgresql import NEWEST, _programs
 PAGES = pages()
 RUNNABLE = [page for page in PAGES if any(block.info in (PYTHON, CONSOLE) for block in page.blocks)]
 WITH_SPARK = [page for page in RUNNABLE if starts_spark(page)]
-LONG = {"docs/tutorial.md": "it starts Spark twice, in processes of their own; docs/guide/pipeline.md stands for it"}
+LONG = {"docs/tutorial.md": "it starts Spark twice, in processes of their own; the README and the tests of the pipeline stand for it"}
 
 
 def by_path(page: Page) -> str:
@@ -78,10 +78,17 @@ def test_a_page_runs_from_top_to_bottom(page: Page, folder: Path) -> None:
 
 
 @pytest.mark.timeout(600)
+def test_the_readme_runs_from_top_to_bottom(folder: Path) -> None:
+    hasten_drivers()
+    run_alone([page for page in WITH_SPARK if page.path == "README.md"], folder)
+
+
+@pytest.mark.prove("the guides of Spark, 90 s; the README stands for them")
+@pytest.mark.timeout(600)
 def test_the_pages_that_start_spark_run_from_top_to_bottom(folder: Path) -> None:
     assert {page.path for page in WITH_SPARK} >= {"README.md", "docs/guide/spark.md"}
     hasten_drivers()
-    run_alone(WITH_SPARK, folder)
+    run_alone([page for page in WITH_SPARK if page.path != "README.md"], folder)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_path)

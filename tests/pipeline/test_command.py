@@ -123,9 +123,8 @@ def test_without_the_extra_the_command_says_what_to_install(run: Run, lake: Path
 
 @pytest.mark.timeout(400)
 @pytest.mark.usefixtures("quick_drivers")
-@pytest.mark.parametrize(
-    "left_out", [(), pytest.param((OPTIONS,), marks=pytest.mark.prove("a slow JVM as anywhere, 25 s; a quick one stands for it"))]
-)
+@pytest.mark.prove("a JVM of its own, 40 s; the commands in the session of all tests stand for it")
+@pytest.mark.parametrize("left_out", [(), (OPTIONS,)])
 def test_a_command_starts_spark_by_itself_and_keeps_quiet(url: str, broker: rowq.Broker, lake: Path, left_out: tuple[str, ...]) -> None:
     work_off(broker, 3)
     environment = {name: value for name, value in os.environ.items() if name not in left_out} | {"ROWQ_URL": url}

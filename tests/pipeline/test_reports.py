@@ -157,6 +157,7 @@ def told(found: Reports) -> dict[str, list[str]]:
     return {name: [str(row) for row in rows(frame, *kept[name])] for name, frame in found._asdict().items()}
 
 
+@pytest.mark.prove("four reports, 30 s; each report by itself stands for it")
 def test_lake_and_database_together_tell_what_the_database_told(
     spark: SparkSession, source: Source, url: str, broker: rowq.Broker, lake: Path, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from tests.support.database import PostgresqlDatabase
 from tests.support.patience import eventually
 
 WITHIN = 240
-FULL = pytest.mark.prove("four processes, three archives and five batches, 40 s; two processes stand for it")
+FULL = pytest.mark.prove("processes that write while a query and archives follow, 20 to 40 s; test_log and test_archive stand for it")
 
 
 @pytest.fixture
@@ -63,7 +63,9 @@ def archive_some(spark: SparkSession, url: str, lake: Path) -> list[int]:
     return [archived.lines for archived in pipeline.archive(spark, url, lake)]
 
 
-@pytest.mark.parametrize(("writers", "runs", "batches"), [(2, 2, 2), pytest.param(4, 3, 5, marks=FULL)], indirect=["writers"])
+@pytest.mark.parametrize(
+    ("writers", "runs", "batches"), [pytest.param(2, 2, 2, marks=FULL), pytest.param(4, 3, 5, marks=FULL)], indirect=["writers"]
+)
 def test_writers_are_followed_and_archived_line_by_line(
     spark: SparkSession, followed: str, writers: list[Rival], runs: int, batches: int, tmp_path: Path
 ) -> None:

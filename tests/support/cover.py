@@ -12,5 +12,25 @@ _REST = pytest.mark.prove("another case of the same promise: each test has one o
 
 def covering(test: str, *groups: Sequence[str]) -> list[object]:
     """Cases for `parametrize`. The name of the test decides, so that every run makes the same choice, and tests differ."""
-    chosen = {group[crc32(f"{number} {test}".encode()) % len(group)] for number, group in enumerate(groups)}
+    chosen = {_choice(test, group) for group in groups}
     return [pytest.param(case, marks=() if case in chosen else _REST) for group in groups for case in group]
+
+
+def cover(items: Sequence[pytest.Item], parameter: str) -> None:
+    """The same for tests that were collected with all cases: those that are not chosen are marked."""
+    found = [(item, case) for item in items if isinstance(item, pytest.Function) and (case := _case(item, parameter))]
+    cases: dict[tuple[object, str], set[str]] = {}
+    for item, case in found:
+        cases.setdefault((item.path, item.originalname), set()).add(case)
+    for item, case in found:
+        if case != _choice(item.originalname, sorted(cases[item.path, item.originalname])):
+            item.add_marker(_REST)
+
+
+def _case(item: pytest.Function, parameter: str) -> str | None:
+    case = item.callspec.params.get(parameter) if hasattr(item, "callspec") else None
+    return case if isinstance(case, str) else None
+
+
+def _choice(test: str, group: Sequence[str]) -> str:
+    return group[crc32(f"{group[0]} {test}".encode()) % len(group)]

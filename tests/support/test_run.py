@@ -54,6 +54,8 @@ MISSING = """
 from tests.support.servers import Unavailable
 import pytest
 
+pytestmark = pytest.mark.prove("servers started and ended for their own sake; every test that uses one stands for it")
+
 @pytest.fixture
 def server():
     raise Unavailable("frobnicated is not installed: apt-get install frobnicate")

@@ -32,6 +32,8 @@ from tests.support.servers import server as own_server
 from tests.support.servers import shared as shared_servers
 from tests.support.servers.process import Account, Process
 
+pytestmark = pytest.mark.prove("servers started and ended for their own sake; every test that uses one stands for it")
+
 Own = Callable[..., OwnServer]
 Shared = Callable[[], Server]
 

@@ -13,13 +13,17 @@ import rowq
 from rowq.client import retrying
 from tests.rivals.process import Start, starting
 from tests.support.blocking import LoopThread
+from tests.support.cover import covering
 from tests.support.database import KINDS, Database, new_database
 from tests.support.server import Server
 from tests.workers.moving import MovingClock, moving_clock
 
-_DAILY = ("sqlite", "postgresql", "mariadb", "sqlite-http", "mariadb-http")
-_REST = pytest.mark.prove("postgresql in process and the two other databases over HTTP stand for it")
-WAYS = [pytest.param(way, marks=() if way in _DAILY else _REST) for way in (*KINDS, *(f"{kind}-http" for kind in KINDS))]
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test in process and over HTTP, on one of the databases each; in `make prove` on all."""
+    if "broker" in metafunc.fixturenames:
+        ways = covering(metafunc.function.__name__, KINDS, [f"{kind}-http" for kind in KINDS])
+        metafunc.parametrize("broker", ways, indirect=True)
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingClock]:
         yield clock
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture
 def broker(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread, clock: MovingClock) -> Iterator[rowq.Broker]:
     kind, _, is_served = request.param.partition("-")
     database = new_database(kind, tmp_path)
