@@ -27,7 +27,6 @@ settings.register_profile("thorough", deadline=None, print_blob=True, max_exampl
 settings.load_profile(os.environ.get("ROWQ_HYPOTHESIS", "quick"))
 
 WITH_JAVA = ("spark", "pipeline")
-LONGEST = "test_crashes"
 _MISSING = "not available here: "
 _STARTED = pytest.StashKey[float]()
 
@@ -44,20 +43,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts Java comes last: it takes all the machine has, beside tests that measure time. The longest of those stand far from each
-    other, so that no worker is left with all of them."""
+    """What starts Java comes first: the worker that begins with it keeps it, and the others take over what lies behind it, so that few
+    JVMs are started, and none at the end, when a worker would have to wait for another."""
     for item in items:
         for marker in item.iter_markers("prove"):
             if len(marker.args) != 1 or not isinstance(marker.args[0], str):
                 raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.prove takes the reason why the test is not in `make test`")
-    items.sort(key=lambda item: item.path.parent.name in WITH_JAVA)
-    first = next((place for place, item in enumerate(items) if item.path.parent.name in WITH_JAVA), len(items))
-    longest = [item for item in items[first:] if item.path.stem == LONGEST]
-    others = [item for item in items[first:] if item.path.stem != LONGEST]
-    apart = -(-len(others) // max(1, len(longest)))
-    for number, item in enumerate(longest):
-        others.insert(number * (apart + 1), item)
-    items[first:] = others
+    items.sort(key=lambda item: item.path.parent.name not in WITH_JAVA)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(600))

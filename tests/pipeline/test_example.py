@@ -48,6 +48,7 @@ OF_ITS_OWN = pytest.mark.prove("two drivers, 40 s; the same in the session of al
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.prove("two streaming queries, 30 s; the tests of streams and the README stand for it")
 @pytest.mark.parametrize("program", ["in_the_session_of_all_tests", pytest.param("in_a_process", marks=OF_ITS_OWN)])
 def test_orders_become_sums_by_hour(program: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     url, folder = f"sqlite:///{tmp_path / 'shop.db'}", tmp_path / "out"

@@ -18,6 +18,8 @@ from tests.support.servers.process import Process
 from tests.support.servers.run import Run
 from tests.support.servers.shared import GIVEN
 
+pytestmark = pytest.mark.prove("servers started and ended for their own sake; every test that uses one stands for it")
+
 PLUGINS = ("-p", "tests.conftest", "-p", "xdist.plugin", "-p", "no:cacheprovider")
 """Those that count here; to load all that are installed takes longer than the tests."""
 
@@ -53,8 +55,6 @@ def pytest_keyboard_interrupt():
 MISSING = """
 from tests.support.servers import Unavailable
 import pytest
-
-pytestmark = pytest.mark.prove("servers started and ended for their own sake; every test that uses one stands for it")
 
 @pytest.fixture
 def server():
