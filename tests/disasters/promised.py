@@ -58,7 +58,7 @@ def check(promise: Promise, strike: Strike, url: str, *, often: bool) -> None:
             strikes, answered = strikes + 1, answered + len(rival.said("done", until=until))
     log.info("%s, %s: %s times, %s calls answered, undone: %s", promise.fault, promise, strikes, answered, dict(undone) or "none")
     assert undone.keys() <= may_go
-    assert undone.keys() == may_go or not often, "a fault that nobody notices proves nothing"
+    assert undone.keys() == may_go or not often, "a fault that no test notices proves nothing"
 
 
 def loads(promise: Promise) -> list[tuple[str, ...]]:

@@ -26,7 +26,7 @@ def test_small_files_become_one_and_the_old_ones_go_with_a_vacuum(spark: SparkSe
     pipeline.archive(spark, url, lake, segment_lines=2, kinds=("history",))
     pipeline.archive(spark, url, lake, segment_lines=10)
     before = {kind: lines(spark, lake, kind) for kind in KINDS}
-    reader = pipeline.read_lake(spark, lake, "history")  # somebody reads on while it is compacted
+    reader = pipeline.read_lake(spark, lake, "history")  # a reader goes on while it is compacted
     days = {kind: len({file.date for file in Lake(lake).snapshot().files_of(kind)}) for kind in KINDS}
     done = pipeline.compact(spark, lake)
     assert done.before > done.after == sum(days.values())

@@ -67,7 +67,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     params=["beside", pytest.param("processes", marks=pytest.mark.prove("54 processes, 100 s; brokers in one process stand for it"))]
 )
 def begin(request: pytest.FixtureRequest, start: Start) -> Iterator[Start]:
-    """Somebody else on the same database, with a broker of its own: in threads of this process, or in a process of its own."""
+    """Another caller on the same database, with a broker of its own: in threads of this process, or in a process of its own."""
     if request.param == "processes":
         yield start
         return

@@ -141,7 +141,7 @@ _listener = threading.local()
 
 def say(*words: Any) -> None:
     """A line in the log of this process: whole, at once, from any thread; it stays when the process is killed. A thread that is heard by
-    somebody in this process says it there."""
+    a thread of this process says it there."""
     line = msgspec.json.encode(words)
     heard: list[list[Any]] | None = getattr(_listener, "heard", None)
     if heard is None:

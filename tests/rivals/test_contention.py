@@ -17,7 +17,7 @@ CALLS = 26
 
 
 def contend(begin: Start, url: str, by: str, share: int) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Senders and handlers at the same time, until every thread that sends has been answered so often, somebody has come upon a key that
+    """Senders and handlers at the same time, until every thread that sends has been answered so often, one has come upon a key that
     another had taken, and everything is handled."""
     with rowq.connect(url) as broker, watched(url):
         broker.configure("q", max_attempts=0, backoff=[])

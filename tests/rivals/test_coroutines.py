@@ -16,7 +16,7 @@ MANY = 300
 
 @pytest.fixture
 def nobody_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits looks once a second, woken or not: without that, a wake-up that is lost is a message that nobody gets."""
+    """A receiver that waits looks once a second, woken or not: without that, a lost wake-up is a message that is not delivered."""
     monkeypatch.setattr("rowq.waiting.SAFETY", float("inf"))
 
 

@@ -62,7 +62,9 @@ def test_no_group_is_stuck_and_no_key_waits_twice_after_kills(start: Start, url:
         keys = Counter(message.key for message in waiting if message.key is not None)
         assert set(keys.values()) <= {1}
 
-    broker.send_many("q", [rowq.Draft(0, group="group-0"), rowq.Draft(0, group="group-0")])  # as many as there are, whoever was killed when
+    broker.send_many(
+        "q", [rowq.Draft(0, group="group-0"), rowq.Draft(0, group="group-0")]
+    )  # as many as there are, at whatever moment the kill came
     broker.reject(eventually(lambda: broker.receive("q"))[0])
     assert broker.stats("q").blocked > 0
     _assert_comes_out_in_order(drain_all(broker))

@@ -1,4 +1,4 @@
-"""What is set by one broker holds for the others, soon after: they look once a second, and nobody tells them.
+"""What is set by one broker holds for the others, soon after: they look once a second, and are not told.
 
 The others are in the same process here, and share nothing with the first but the database, as those of another process would.
 """

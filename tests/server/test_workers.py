@@ -74,7 +74,7 @@ class Crew:
         return connection, pid
 
     def connection_to(self, worker: int) -> http.client.HTTPConnection:
-        """The others stand still while it is opened: nobody but this worker can accept it."""
+        """The others stand still while it is opened: only this worker can accept it."""
         with _standing_still([psutil.Process(pid) for pid in self.workers() if pid != worker]):
             connection, pid = self.connection()
         assert pid == worker

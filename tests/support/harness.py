@@ -1,4 +1,4 @@
-"""A database with a broker on it and a clock that only the test moves. A new backend is one more entry in BACKENDS."""
+"""A database with a broker on it and a clock that only the test moves. The ways to one are in BACKENDS."""
 
 from __future__ import annotations
 

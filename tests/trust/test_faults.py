@@ -218,7 +218,7 @@ def test_the_disk_is_full(scene: Scene, during: Callable[..., None]) -> None:
                 broker.send_many("other", ["x" * size] * 100)
             except rowq.StoreFull:
                 return True
-        return False  # somebody has just made room
+        return False  # another thread has just made room
 
     during("disk full", is_full)
     assert disk.free > 1 << 30

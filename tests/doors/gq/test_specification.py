@@ -111,7 +111,7 @@ def test_each_consumer_takes_the_messages_of_its_number_the_oldest_first(broker:
     receive = Verbs.receive
 
     def look_when_told(verbs: Verbs, *options: Any) -> Any:
-        """Who has looked in vain for messages of its number takes whichever come in that moment: so nobody looks before all are there."""
+        """A consumer that found none of its own share takes any that come in that moment: so none looks before all are there."""
         asked.add(options[-1])
         assert may_look.wait(20)
         return receive(verbs, *options)
