@@ -78,7 +78,7 @@ screenshots: $(VENV)/.has-dev ## Take the pictures of the admin pages anew
 # The driver of the database that it is told to use.
 NAMED  := $(ARGS) $(ROWQ_URL)
 DRIVER := $(if $(findstring postgres,$(NAMED)),postgresql) $(if $(findstring mariadb:,$(NAMED))$(findstring mysql:,$(NAMED)),mariadb)
-serve: $(VENV)/.has-serve $(DRIVER:%=$(VENV)/.has-%) ## Serve the queues in rowq.db over HTTP
+serve: $(VENV)/.has-server $(DRIVER:%=$(VENV)/.has-%) ## Serve the queues in rowq.db over HTTP
 	$(BIN)/rowq serve $(ARGS)
 
 clean: ## Remove all that was made, the environments too
@@ -102,12 +102,6 @@ $(VENV)/.has-%: pyproject.toml | $(BIN)/python
 $(VENV)/.has-java: | $(VENV)/.has-dev
 	@$(BIN)/python -c 'from rowq.spark.java import find_java; find_java()' 2>/dev/null || { \
 	    echo "This machine has no Java 17 or newer: installing one into $(VENV)"; $(INSTALL) '.[spark-jre]'; }
-	@touch $@
-
-# The server needs no extra: what everybody gets is enough.
-$(VENV)/.has-serve: pyproject.toml | $(BIN)/python
-	@echo "Installing rowq into $(VENV)"
-	@$(INSTALL) .
 	@touch $@
 
 # The newest Python that runs: a name on the PATH may be a shim with nothing behind it, or lack venv's own parts.

@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from rowq import ManualClock, pending
 from tests.support.blocking import LoopThread
+from tests.support.cover import cover
 from tests.support.database import KINDS, Database, new_database
 from tests.support.memory import keep_temporary_files_in_memory
 from tests.support.servers.pool import close_pools, give_back_all
@@ -49,6 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in item.iter_markers("prove"):
             if len(marker.args) != 1 or not isinstance(marker.args[0], str):
                 raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.prove takes the reason why the test is not in `make test`")
+    for parameter in {marker.args[0] for item in items for marker in item.iter_markers("one_of")}:
+        cover([item for item in items if any(marker.args == (parameter,) for marker in item.iter_markers("one_of"))], parameter)
     items.sort(key=lambda item: item.path.parent.name not in WITH_JAVA)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):

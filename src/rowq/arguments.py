@@ -72,9 +72,13 @@ def insist_done(outcomes: list[Outcome], delivery: Settled) -> None:
 def to_nack(reason: str | None, delay: Duration | None, counts: bool, limit: NackLimit) -> Nack:
     if not isinstance(counts, bool):
         raise InvalidArgument(f"counts must be True or False, not {counts!r}")
+    return Nack(note(reason, "reason"), optional_ms(delay, "delay"), counts, to_limit(limit))
+
+
+def to_limit(limit: NackLimit) -> NackLimit:
     if limit not in ("attempts", "deadline"):
         raise InvalidArgument(f"limit must be attempts or deadline, not {limit!r}")
-    return Nack(note(reason, "reason"), optional_ms(delay, "delay"), counts, limit)
+    return limit
 
 
 def to_reject(reason: str | None) -> Reject:

@@ -27,6 +27,7 @@ class AsyncBroker(AsyncOperating):
     """
 
     async def send(self, queue: str, payload: Payload, **options: Unpack[SendOptions]) -> str:
+        """As `Broker.send`, which lists the options."""
         return await self._drive(self._engine().verbs.send(queue, payload, options))
 
     async def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
@@ -43,6 +44,7 @@ class AsyncBroker(AsyncOperating):
         delivery: DeliveryMode | None = None,
         share: Share | None = None,
     ) -> list[Delivery]:
+        """As `Broker.receive`, which lists the options."""
         return await self._drive(self._engine().verbs.receive(queue, max, wait, lease, consumer, delivery, share))
 
     async def ack(self, delivery: Settled) -> None:
@@ -104,6 +106,7 @@ class AsyncBroker(AsyncOperating):
         return AsyncProducer(self._engine(), queue, batch_size, linger, options)
 
     def consumer(self, queue: str, process: Process, **options: Unpack[ConsumerOptions]) -> AsyncConsumer:
+        """As `Broker.consumer`, which lists the options."""
         return AsyncConsumer(self._engine(), to_plan(queue, process, options))
 
     def within(self, connection: Any) -> Within:

@@ -73,10 +73,10 @@ class AsyncOperating:
         return await self._drive(self._engine().verbs.configure(queue, dict(settings)))
 
     async def pause(self, queue: str) -> None:
-        await self._drive(self._engine().verbs.configure(queue, {"paused": True}))
+        await self._drive(self._engine().verbs.pause(queue))
 
     async def resume(self, queue: str) -> None:
-        await self._drive(self._engine().verbs.configure(queue, {"paused": None}))
+        await self._drive(self._engine().verbs.resume(queue))
 
     async def delete_queue(self, queue: str) -> None:
         await self._drive(self._engine().verbs.delete_queue(queue))

@@ -29,7 +29,21 @@ class Broker(Operating):
     """
 
     def send(self, queue: str, payload: Payload, **options: Unpack[SendOptions]) -> str:
-        """Puts a message into a queue; returns its id once it is on disk."""
+        """Puts a message into a queue, which is made if it is not there; returns its id once it is on disk.
+
+        Durations are seconds or a timedelta. Options:
+            key=None: replaces the waiting message of this key, if there is one
+            group=None: messages of a group are delivered one at a time, in order
+            priority=0: higher goes first
+            delay=0: not before this has passed
+            ttl=None: expires after this; None: as the queue says
+            deadline=None: must be done within this; at most once it is not delivered later
+            max_attempts=None: deliveries before it is a dead letter, 0 without limit; None: as the queue says, 5
+            backoff=None: before each retry, a list of seconds, or rowq.linear(…) or rowq.exponential(…); None: as the queue says
+            headers=None: texts by name, kept beside the payload
+            keys_if_undelivered=None: keeps the payload under these keys if it dies
+            id=None: an id of your own; a second message of that id is refused with IdTaken
+        """
         return self._drive(self._verbs.send(queue, payload, options))
 
     def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
@@ -47,7 +61,16 @@ class Broker(Operating):
         delivery: DeliveryMode | None = None,
         share: Share | None = None,
     ) -> list[Delivery]:
-        """Up to `max` messages, leased to you; waits up to `wait` seconds for the first. `<queue>.dlq` gives dead letters."""
+        """Messages of a queue, leased to the caller; `<queue>.dlq` means its dead letters. A queue that is not there yet is empty.
+
+        Durations are seconds or a timedelta. Options:
+            max=1: at most so many, up to 1,000
+            wait=0: how long to wait for the first
+            lease=None: how long they are the caller's; None: as the queue says, 30 seconds
+            consumer=None: a name, kept with the lease and in the audit
+            delivery=None: "at_least_once" or "at_most_once" for these messages; None: as the queue says, at least once
+            share=None: (index, count) of a registered consumer that prefers its own share
+        """
         return self._drive(self._verbs.receive(queue, max, wait, lease, consumer, delivery, share))
 
     def ack(self, delivery: Settled) -> None:
@@ -65,7 +88,7 @@ class Broker(Operating):
     ) -> None:
         """Failed: it comes back after its backoff, or dies if its attempts are used up. `counts=False`: not my fault, at once.
 
-        `limit="deadline"`: the deadline ends its tries as well; where the queue has no `max_attempts`, it comes back at once.
+        `limit="deadline"`: the deadline ends its tries as well.
         """
         self._drive(self._verbs.settle(delivery, to_nack(reason, delay, counts, limit)))
 
@@ -121,7 +144,22 @@ class Broker(Operating):
         return Producer(self._engine, queue, batch_size, linger, options)
 
     def consumer(self, queue: str, process: Process, **options: Unpack[ConsumerOptions]) -> Consumer:
-        """Calls `process` with each delivery, and settles it: `run()` it, or `start()` and `stop()`, or use `with`."""
+        """Calls `process` with each delivery, and settles it: `run()` it, or `start()` and `stop()`, or use `with`.
+
+        What returns is acked; what raises comes back after its backoff, and is a dead letter when its attempts are used up.
+        Durations are seconds or a timedelta. Options:
+            concurrency=1: how many messages it works on at the same time, each in a thread or a task
+            batch_size=None: how many it asks for at once, up to 1,000; None: as many as `concurrency`
+            partitioned=False: whether it prefers its own share of the messages to those of other consumers
+            delivery="at_least_once": or "at_most_once", what becomes of a message whose consumer died
+            lease=None: how long messages are its own before it extends that; None: as the queue says, 30 seconds
+            wait=1: how long one look waits for messages
+            retry=None: when a message comes back for which `process` raised; None: after its backoff
+            limit="attempts": what ends its tries; with "deadline" its deadline as well
+            beat=2: how often it says that it is alive
+            dead_after=5: after how much silence a consumer is taken for dead
+            remove_dead_every=5: with how many beats it removes the dead once
+        """
         return Consumer(self._engine, to_plan(queue, process, options))
 
     def within(self, connection: Any) -> Within:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypedDict, Unpack
 from urllib.parse import parse_qsl, urlsplit
 
@@ -21,6 +22,7 @@ from rowq.store.dialect import Dialect
 from rowq.store.herald import Herald
 from rowq.store.redis_connection import check_redis_url
 from rowq.store.redis_herald import RedisHerald
+from rowq.store.retrying import insist
 from rowq.store.settings_cache import RedisSettingsCache, SettingsCache
 
 DEFAULT_TIMEOUT = 30.0
@@ -95,12 +97,10 @@ def open_engine(
         raise InvalidArgument(f"defaults must be rowq.Settings(…), not {type(defaults).__name__}")
     dialect = _dialect(url, timeout, must_exist=not migrate)
     try:
-        if migrate:
-            migrations.migrate(dialect, (clock or SystemClock()).now())
-        else:
-            migrations.check(dialect)
-        clock = clock or dialect.clock()
-        herald, cache = _messengers(dialect, redis)
+        prepare = partial(migrations.migrate, dialect, (clock or SystemClock()).now()) if migrate else partial(migrations.check, dialect)
+        insist(prepare, dialect.timeout)
+        clock = clock or insist(dialect.clock, dialect.timeout)
+        herald, cache = insist(partial(_messengers, dialect, redis), dialect.timeout)
     except BaseException:
         dialect.close()
         raise
@@ -129,7 +129,8 @@ def open_dialect(url: str) -> Dialect:
 
 
 def make_door(url: str, queue: str) -> None:
-    """Makes PEQ's procedures and views for a queue, in a schema of its name, or makes them anew. The tables must be of this release."""
+    """Makes PEQ's procedures and views for a queue, in a schema of its name, or makes them anew; with the tables, as `connect` does."""
+    migrate(url)
     dialect = open_dialect(url)
     try:
         dialect.make_door(queue)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 
@@ -66,7 +67,18 @@ class NotFound(RowqError):
 
 
 class QueueNotFound(NotFound):
+    """No queue has that name. `alike`: names that are much like it, and may have been meant."""
+
     code = "queue_not_found"
+
+    def __init__(self, sentence: str, alike: Sequence[str] = ()) -> None:
+        super().__init__(f"{sentence}; did you mean {alike[0]!r}?" if alike else sentence)
+        self.sentence = sentence
+        self.alike = alike
+
+    def among(self, sees: Callable[[str], bool]) -> QueueNotFound:
+        """The same for a caller who may not know of every queue."""
+        return QueueNotFound(self.sentence, [name for name in self.alike if sees(name)])
 
 
 class MessageNotFound(NotFound):

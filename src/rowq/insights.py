@@ -8,7 +8,7 @@ from typing import Unpack
 
 import msgspec
 
-from rowq.errors import MessageNotFound, QueueNotFound
+from rowq.errors import MessageNotFound
 from rowq.ids import Receipt, origin_of
 from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
@@ -23,7 +23,7 @@ from rowq.store.access import read_keys
 from rowq.store.browsing import read_all, read_page
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.failing import read_failures
-from rowq.store.finding import is_named, not_found, seq_of
+from rowq.store.finding import insist_on_queue, is_named, not_found, seq_of
 from rowq.store.ledger import list_streams
 from rowq.store.policies import read_settings
 from rowq.store.registry import everyone, members
@@ -76,7 +76,9 @@ class Insights:
     def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
         page = to_page(queue, **options)
         with self._dialect.reading() as session:
-            return read_page(session, page)
+            if not (found := read_page(session, page)):
+                insist_on_queue(session, split_name(queue)[0])
+            return found
 
     def newest_dead(self, queue: str, *, limit: int, offset: int) -> list[Message]:
         """Dead letters as they came, the last one first, counted off: for readers that know no cursor."""
@@ -88,13 +90,16 @@ class Insights:
         """Why dead letters of a queue died, the most frequent first; those that somebody has received are not counted."""
         name, most = split_name(queue)[0], check_limit(limit)
         with self._dialect.reading() as session:
+            insist_on_queue(session, name)
             return read_failures(session, name, most)
 
     def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
         """Every message as of one moment, in constant memory."""
         places = list(State) if states is None else [to_state(state) for state in states]
         with self._dialect.reading() as session:
-            names = [row[0] for row in session.rows("read_all_settings")] if queue is None else [check_name(queue)]
+            if queue is not None:
+                insist_on_queue(session, split_name(queue)[0])
+            names = [row[0] for row in session.rows("read_all_settings")] if queue is None else [queue]
             for name in names:
                 for place in places:
                     yield from read_all(session, name, place)
@@ -103,6 +108,8 @@ class Insights:
         name, _ = split_name(queue)
         with self._dialect.reading() as session:
             row = session.row("read_settings", queues=[name])
+            if row is None:
+                insist_on_queue(session, name)
             return _count(session, name, self._is_paused(row))
 
     def ends(self, queue: str) -> Ends:
@@ -116,9 +123,14 @@ class Insights:
     def settings(self, queue: str) -> Settings:
         with self._dialect.reading() as session:
             row = session.row("read_settings", queues=[check_name(queue)])
-        if row is None:
-            raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
-        return read_settings(row[1])
+            if row is None:
+                insist_on_queue(session, queue)
+        return Settings() if row is None else read_settings(row[1])
+
+    def insist(self, queue: str) -> None:
+        """Raises QueueNotFound."""
+        with self._dialect.reading() as session:
+            insist_on_queue(session, queue)
 
     def all_settings(self) -> dict[str, Settings]:
         """What is set on each queue, in the order of their names."""
@@ -144,7 +156,10 @@ class Insights:
         """What operators did to queues, the newest first."""
         name = None if queue is None else check_name(queue)
         with self._dialect.reading() as session:
-            return [to_event(row, None) for row in session.rows("read_actions", queue=name, limit=check_limit(limit))]
+            found = [to_event(row, None) for row in session.rows("read_actions", queue=name, limit=check_limit(limit))]
+            if not found and name is not None:
+                insist_on_queue(session, split_name(name)[0])
+            return found
 
     def audit_end(self) -> int:
         """The newest line of the audit, of all that are seen now. A transaction that is still open may have drawn a number before it:
@@ -177,6 +192,16 @@ class Insights:
         """Those in a state at this moment, eight bytes each."""
         with self._dialect.reading() as session:
             return array("q", (row[0] for row in session.stream(f"list_{state}", queue=queue)))
+
+    def last_seq(self, queue: str) -> int:
+        """The newest message of a queue, in whatever state; 0 where it has none."""
+        with self._dialect.reading() as session:
+            return max(_all_seqs(session, queue), default=0)
+
+    def has_upto(self, queue: str, last: int) -> bool:
+        """Whether the queue has a message that is not newer. Seen in one moment: from look to look it might move on to another state."""
+        with self._dialect.reading() as session:
+            return any(seq <= last for seq in _all_seqs(session, queue))
 
     def leases(self, seqs: list[int]) -> dict[int, int]:
         """The tokens of those that are leased now."""
@@ -235,6 +260,11 @@ class Insights:
     def _is_paused(self, row: Row | None) -> bool:
         settings = read_settings(row[1]) if row else Settings()
         return resolve(settings, self._defaults).paused
+
+
+def _all_seqs(session: Session, queue: str) -> Iterator[int]:
+    for state in State:
+        yield from (row[0] for row in session.stream(f"list_{state}", queue=queue))
 
 
 def _checked(message: Message, row: Row, id: str) -> Message:

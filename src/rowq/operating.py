@@ -88,10 +88,10 @@ class Operating:
 
     def pause(self, queue: str) -> None:
         """Nobody receives from it until `resume`; leases and TTLs run on."""
-        self._drive(self._verbs.configure(queue, {"paused": True}))
+        self._drive(self._verbs.pause(queue))
 
     def resume(self, queue: str) -> None:
-        self._drive(self._verbs.configure(queue, {"paused": None}))
+        self._drive(self._verbs.resume(queue))
 
     def delete_queue(self, queue: str) -> None:
         """Removes its messages in every state, and its settings."""

@@ -12,7 +12,7 @@ from rowq.errors import RowqError
 from rowq.insights import Insights
 from rowq.model.message import State, Where
 from rowq.steps import Read, Sleep, Steps, in_pieces
-from rowq.store import dead, operating
+from rowq.store import dead, operating, revoking
 from rowq.store.calls import Act
 from rowq.store.work import Work
 
@@ -34,6 +34,24 @@ def purge(insights: Insights, queue: str, states: Sequence[State], progress: Pro
                 tell(count)
 
     return _noted(pieces, progress, "messages", partial(operating.note_purge, queue=queue, states=states))
+
+
+def empty(insights: Insights, queue: str) -> Steps[int]:
+    """Removes every message that the queue has now, in whatever state. Those that are sent meanwhile are left: with many senders there
+    would be no end. Consumers may move a message to a state that was looked at before: hence the repetition."""
+
+    def pieces(tell: Progress) -> Steps[None]:
+        last, count = (yield Read(partial(insights.last_seq, queue))), 0
+        while (yield Read(partial(insights.has_upto, queue, last))):
+            yield Act(lambda work: revoking.refuse_streamed(work, queue), durable=False)
+            for state in _ORDER:
+                seqs = yield Read(partial(insights.list_seqs, queue, state))
+                meant = [seq for seq in seqs if seq <= last]
+                for start in range(0, len(meant), PIECE):
+                    count += yield Act(partial(operating.purge, queue=queue, state=state, seqs=meant[start : start + PIECE]))
+                    tell(count)
+
+    return _noted(pieces, None, "messages", partial(operating.note_purge, queue=queue, states=list(State)))
 
 
 def treat_dead(

@@ -47,7 +47,7 @@ from rowq.store.dead import Deletion, Redrive
 from rowq.store.dialect import Row
 from rowq.store.finding import check_id
 from rowq.store.rows import to_deliveries
-from rowq.waiting import WaitingRoom
+from rowq.waiting import Interrupt, WaitingRoom
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,6 +77,7 @@ class Verbs:
         consumer: str | None,
         delivery: DeliveryMode | None,
         share: Share | None,
+        interrupt: Interrupt | None = None,
     ) -> Steps[list[Delivery]] | Ask[list[Row], list[Delivery]]:
         name, from_dead = split_name(queue)
         most, lease_ms = receive_max(max), optional_ms(lease, "lease", least=1)
@@ -87,11 +88,12 @@ class Verbs:
         def call() -> Receive:
             return Receive(name, most, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part)
 
-        return self._wait(call, patience) if patience else Ask(call(), to_deliveries)
+        return self._wait(call, patience, interrupt or Interrupt()) if patience else Ask(call(), to_deliveries)
 
-    def wait_for(self, call: Callable[[], Receive], patience: float) -> Steps[Receive]:
-        """Performs a receive until it gives something or the patience ends; gives the last one."""
+    def wait_for(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt | None = None) -> Steps[Receive]:
+        """Performs a receive until it gives something, the patience ends, or it is interrupted; gives the last one."""
         until = time.monotonic() + patience
+        interrupt = interrupt or Interrupt()
         while True:
             attempt = call()
             ticket = yield Enter(attempt.topic)
@@ -100,9 +102,10 @@ class Verbs:
                 rows = yield attempt
                 has_looked = True
                 left = until - time.monotonic()
-                if rows or left <= 0:
+                if rows or left <= 0 or interrupt.is_set:
                     return attempt
-                yield Wait(ticket, left)
+                with interrupt.watched(ticket.how.wake):
+                    yield Wait(ticket, left)
                 has_waited = True
             finally:
                 is_unused = not has_looked or (ticket.waiter.is_woken and not has_waited)
@@ -139,13 +142,29 @@ class Verbs:
         after: Settings = yield Act(lambda work: operating.configure(work, name, changes))
         return after
 
+    def pause(self, queue: str) -> Steps[None]:
+        return self._pause(queue, {"paused": True})
+
+    def resume(self, queue: str) -> Steps[None]:
+        return self._pause(queue, {"paused": None})
+
+    def _pause(self, queue: str, changes: dict[str, Any]) -> Steps[None]:
+        name = check_own_name(queue)
+        yield Read(lambda: self._insights.insist(name))
+        yield Act(lambda work: operating.pause(work, name, changes))
+
+    def _of_queue(self, name: str, steps: Steps[T]) -> Steps[T]:
+        """For verbs that would find nothing to do in a queue whose name is mistyped."""
+        yield Read(lambda: self._insights.insist(name))
+        return (yield from steps)
+
     def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Steps[int]:
         name, is_dead = split_name(queue)
         default = [State.DEAD] if is_dead else _PURGED_BY_DEFAULT
         named = [to_state(state) for state in (default if states is None else listed(states, "states"))]
         if is_dead and set(named) - {State.DEAD}:
             raise InvalidArgument(f"{queue!r} are dead letters: to purge messages in other states, name the queue {name!r}")
-        return pieces.purge(self._insights, name, named, progress)
+        return self._of_queue(name, pieces.purge(self._insights, name, named, progress))
 
     def delete(self, id: str) -> Steps[None]:
         check_id(id)
@@ -153,19 +172,17 @@ class Verbs:
 
     def delete_queue(self, queue: str) -> Steps[None]:
         name = check_own_name(queue)
-        yield Read(lambda: self._insights.settings(name))
+        yield Read(lambda: self._insights.insist(name))
         yield Act(lambda work: revoking.refuse_streamed(work, name), durable=False)
-        is_gone = False
-        while not is_gone:
-            yield from self.purge(name, list(State))
-            is_gone = yield Act(lambda work: operating.delete_queue(work, name))
+        yield from pieces.empty(self._insights, name)
+        yield Act(lambda work: operating.delete_queue(work, name))
 
     def redrive(
         self, queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
     ) -> Steps[int]:
         name, _ = split_name(queue)
         chosen, filters = dead_choice(ids, where)
-        return pieces.treat_dead(Redrive, name, chosen, filters, dead_limit(limit), rate, progress)
+        return self._of_queue(name, pieces.treat_dead(Redrive, name, chosen, filters, dead_limit(limit), rate, progress))
 
     def delete_dead(
         self, queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
@@ -173,7 +190,7 @@ class Verbs:
         name, _ = split_name(queue)
         chosen, filters = dead_choice(ids, where)
         insist_on_choice(chosen, filters)
-        return pieces.treat_dead(Deletion, name, chosen, filters, dead_limit(limit), rate, progress)
+        return self._of_queue(name, pieces.treat_dead(Deletion, name, chosen, filters, dead_limit(limit), rate, progress))
 
     def forget(self, key: KvKey) -> Steps[bool]:
         entry_key = operating.entry_key(to_kv_key(key))
@@ -240,9 +257,9 @@ class Verbs:
         count: int = yield Act(lambda work: revoking.quarantine(work, name, number, chosen, why))
         return count
 
-    def _wait(self, call: Callable[[], Receive], patience: float) -> Steps[list[Delivery]]:
+    def _wait(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt) -> Steps[list[Delivery]]:
         """Looks once more after entering the waiting room, so that no wake-up falls between looking and waiting."""
         if rows := (yield call()):
             return to_deliveries(rows)
-        last = yield from self.wait_for(call, patience)
+        last = yield from self.wait_for(call, patience, interrupt)
         return to_deliveries(last.result or [])

@@ -12,8 +12,8 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from rowq.errors import RowqError
 
@@ -147,6 +147,34 @@ class WaitingRoom:
             return False
         self._looked[topic] = time.monotonic()
         return True
+
+
+class Interrupt:
+    """Ends a wait before its time, from any thread: it answers with what is there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wake: Callable[[], None] | None = None
+        self.is_set = False
+
+    def set(self) -> None:
+        with self._lock:  # until it is woken: what it wakes may be used for something else afterwards
+            self.is_set = True
+            if self._wake is not None:
+                self._wake()
+
+    @contextmanager
+    def watched(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Meanwhile `wake` is called as soon as the interrupt is set."""
+        with self._lock:
+            self._wake = wake
+            if self.is_set:
+                wake()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._wake = None
 
 
 class ThreadWait:

@@ -16,6 +16,7 @@ from rowq.server.gate import Gate
 from rowq.server.logs import AccessLog, JsonFormatter
 from tests.admin.conftest import Served, with_pages
 from tests.admin.visiting import Visitor
+from tests.admin.working import send
 from tests.server.support import ADMIN, key, serving
 
 CLOSED = [page for page in PAGES if not page.is_open]
@@ -172,6 +173,7 @@ class TestWithKeys:
     def test_an_action_is_told_with_who_did_it(self, locked_site: Served) -> None:
         visitor = Visitor(locked_site.url)
         visitor.log_in(ADMIN)
+        send(locked_site.server, "emails", 1)
         assert visitor.post("/queue/emails/pause").status == 303
         (event,) = locked_site.server.engine.insights.actions("emails", 10)
         assert (event.event, event.actor) == ("paused", "key:admin")
@@ -179,6 +181,7 @@ class TestWithKeys:
     def test_a_key_for_some_queues_touches_no_other(self, locked_site: Served) -> None:
         visitor = Visitor(locked_site.url)
         visitor.log_in("rowq_mailer")
+        send(locked_site.server, "emails", 1)
         assert visitor.get("/queue/orders/").status == 403
         assert visitor.post("/queue/orders/pause").status == 403
         assert visitor.post("/queue/emails/pause").status == 303
@@ -223,6 +226,7 @@ def test_strangers_send_no_large_forms(locked_site: Served) -> None:
     visitor.get("/login")
     assert visitor.post("/login", {"key": "x" * 100_000}).status == 413
     visitor.log_in(ADMIN)
+    send(locked_site.server, "emails", 1)
     assert visitor.post("/queue/emails/pause", {"x": "ä" * 100_000}).status == 303
 
 
@@ -251,6 +255,7 @@ def test_a_program_at_the_wrong_port_is_told_so(site: Served) -> None:
 def test_a_part_that_refreshes_itself_does_not_swallow_the_notice(site: Served) -> None:
     visitor = Visitor(site.url)
     visitor.get("/")
+    send(site.server, "emails", 1)
     assert visitor.post("/queue/emails/pause").status == 303
     part = visitor.get("/queue/emails/", fragment=True, hx_request_type="full")
     page = visitor.get("/queue/emails/")

@@ -14,7 +14,7 @@ from tests.admin.browser import Windows
 from tests.admin.conftest import Served
 from tests.admin.letters import count, kill
 from tests.admin.visiting import Shown, Visitor, quickest
-from tests.admin.working import NASTY
+from tests.admin.working import NASTY, configure
 from tests.support.background import Background
 from tests.support.patience import eventually
 from tests.support.server import Server
@@ -48,9 +48,15 @@ class TestTheList:
         for name in ("emails-dlq", "emails.dlq"):
             assert ids_on(visitor.get(f"/queue/{name}/")) == ids[::-1]
 
-    def test_a_queue_without_any_says_so(self, visitor: Visitor) -> None:
+    def test_a_queue_without_any_says_so(self, server: Server, visitor: Visitor) -> None:
+        configure(server, "emails")
         shown = visitor.get("/queue/emails-dlq/")
         assert shown.status == 200 and "No dead letters" in shown.words
+
+    def test_a_queue_that_is_not_there_is_told_with_the_one_that_may_be_meant(self, server: Server, visitor: Visitor) -> None:
+        configure(server, "emails")
+        shown = visitor.get("/queue/emials-dlq/")
+        assert shown.status == 404 and "there is no queue 'emials'" in shown.words and "did you mean 'emails'?" in shown.words
 
     def test_it_comes_in_pages_the_newest_first(self, server: Server, visitor: Visitor) -> None:
         ids = kill(server, "emails", *range(dead.PAGE + 5))[::-1]
@@ -73,7 +79,8 @@ class TestTheList:
         assert ids_on(visitor.get("/queue/emails-dlq/?reason=rejected&fingerprint=two")) == [by_group]
         assert "No dead letter matches" in visitor.get("/queue/emails-dlq/?key=nobody").words
 
-    def test_what_it_cannot_read_is_told(self, visitor: Visitor) -> None:
+    def test_what_it_cannot_read_is_told(self, server: Server, visitor: Visitor) -> None:
+        configure(server, "emails")
         assert visitor.get("/queue/emails-dlq/?after=nonsense").status == 400
         assert visitor.get("/queue/emails-dlq/?text=%00").status == 400
         assert visitor.get("/queue/%3Cscript%3E-dlq/").status == 400

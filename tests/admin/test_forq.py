@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 from tests.admin.conftest import Served
 from tests.admin.letters import count, kill
 from tests.admin.visiting import Shown, Visitor
+from tests.admin.working import configure
 from tests.server.support import ADMIN
 
 ROUTES = (
@@ -152,6 +153,7 @@ class TestRefusals:
     @pytest.mark.parametrize(("method", "path"), CHANGES)
     def test_queues_that_the_key_is_not_for(self, locked_site: Served, method: str, path: str) -> None:
         (id,) = kill(locked_site.server, "orders", 1)
+        configure(locked_site.server, "emails")
         mailer = Visitor(locked_site.url)
         mailer.log_in("rowq_mailer")
         assert ask(mailer, method, path, "orders-dlq", id).status == 403

@@ -151,6 +151,7 @@ class TestSweeps:
 
 class TestActions:
     def test_they_tell_who_did_what(self, locked_site: Served, visitor: Visitor) -> None:
+        send(locked_site, "emails")
         tell(locked_site, "POST", "/v1/queues/emails/pause")
         tell(locked_site, "PUT", "/v1/queues/orders", {"lease_ms": 5_000})
         words = visitor.get("/actions").words
@@ -163,6 +164,7 @@ class TestActions:
 
     def test_a_limited_key_sees_those_about_its_queues(self, locked_site: Served) -> None:
         for queue in ("emails", "secret"):
+            send(locked_site, queue)
             tell(locked_site, "POST", f"/v1/queues/{queue}/pause")
         limited = Visitor(locked_site.url)
         limited.log_in("rowq_mailer")
@@ -172,6 +174,7 @@ class TestActions:
     def test_they_come_in_pages(self, locked_site: Served, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(paging, "PAGE", 2)
         for number in range(5):
+            send(locked_site, f"q{number}")
             tell(locked_site, "POST", f"/v1/queues/q{number}/pause")
         assert "paused q4" in visitor.get("/actions").words
         assert "paused q0" in visitor.get("/actions?page=3").words and "paused q4" not in visitor.get("/actions?page=3").words

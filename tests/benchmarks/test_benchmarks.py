@@ -56,6 +56,9 @@ SPANS = {
 }
 """Chapters that measure for a span of time, however small the size, or start Spark."""
 TWICE = "the same in two rounds; the first round, and two rounds of batches, stand for it"
+AKIN = "1 to 8 s; the chapters that run in `make test`, one for each database and one over HTTP, are made of the same parts"
+OFTEN = {"concurrency", "single", "remote", "postgresql-callers", "mariadb"}
+"""The chapters of one round in `make test`."""
 RATE = Gauge("send", "/s")
 
 
@@ -71,7 +74,7 @@ def cases() -> Iterator[ParameterSet]:
         if name in SPANS:
             yield pytest.param(name, 2, marks=[pytest.mark.prove(SPANS[name]), pytest.mark.timeout(300)])
         else:
-            yield pytest.param(name, 1)
+            yield pytest.param(name, 1, marks=() if name in OFTEN else pytest.mark.prove(AKIN))
             yield pytest.param(name, 2, marks=() if name == "batches" else pytest.mark.prove(TWICE))
 
 

@@ -8,22 +8,42 @@ import pytest
 
 from tests.cli.driver import Run
 
-LOOKS = ("stats", "browse", "dead", "failures", "redrive", "purge", "receive")
+LOOKS = ("stats", "browse", "dead", "failures", "redrive", "purge", "pause", "resume")
+MISSING = "there is no queue {!r}: nothing was ever sent to it or set on it"
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_mistyped_queue_is_told_with_the_name_that_is_like_it(run: Run, look: str) -> None:
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_mistyped_queue_is_told_with_the_name_that_is_like_it(run: Run, look: str, terminal: bool) -> None:
+    """To a script too: it is an error."""
     run("send", "emails", "1")
-    assert "there is no queue 'emial': did you mean 'emails'?" in run(look, "emial", terminal=True).err
-    assert "did you mean" not in run(look, "emial").err
+    refused = run(look, "emial", terminal=terminal)
+    assert refused.err == f"rowq: {MISSING.format('emial')}; did you mean 'emails'? [queue_not_found]\n"
+    assert (refused.exit_code, refused.out) == (3, "")
+    assert [each["queue"] for each in run("stats", "--json").json] == ["emails"]
 
 
 def test_a_queue_that_is_like_no_other_is_told_too(run: Run) -> None:
     run("send", "emails", "1")
-    assert run("dead", "orders.dlq", terminal=True).err.startswith("there is no queue 'orders' so far\n")
+    assert run("dead", "orders.dlq", terminal=True).err == f"rowq: {MISSING.format('orders')} [queue_not_found]\n"
 
 
-@pytest.mark.parametrize("look", LOOKS)
+def test_a_receive_may_wait_for_a_queue_and_tells_a_terminal_that_it_is_not_there(run: Run) -> None:
+    run("send", "emails", "1")
+    told = run("receive", "emial", terminal=True)
+    assert told.err.startswith(f"{MISSING.format('emial')}; did you mean 'emails'?\n")
+    assert "there is no queue" not in (silent := run("receive", "emial")).err
+    assert (told.exit_code, silent.exit_code) == (run("receive", "emials").exit_code,) * 2
+
+
+@pytest.mark.parametrize("command", [("send", "emial", "1"), ("configure", "emial", "max_attempts=3")])
+def test_a_new_queue_is_told_to_a_script_too(run: Run, command: tuple[str, ...]) -> None:
+    run("send", "emails", "1")
+    assert run(*command).err == "created the queue emial\n"
+    assert run(*command).err == ""
+
+
+@pytest.mark.parametrize("look", [*LOOKS, "receive"])
 def test_of_a_queue_that_is_empty_nothing_is_told(run: Run, look: str) -> None:
     run("send", "emails", "1")
     run("receive", "emails", "--ack")

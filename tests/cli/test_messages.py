@@ -239,7 +239,9 @@ def test_browse_shows_each_state(run: Run) -> None:
     table = run("browse", "q", "--state", "leased").out
     assert "worker-7" in table
     assert '"now"' in table
+    run("configure", "empty", "max_attempts=5")
     assert run("browse", "empty").exit_code == 0
+    assert run("browse", "missing").exit_code == 3
 
 
 def test_browse_pages_by_cursor(run: Run) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import rowq
 from tests.cli.driver import Spawn, told
+from tests.support.life import depths
 
 PIPE = subprocess.PIPE
 
@@ -88,6 +89,11 @@ def test_ctrl_c_ends_a_waiting_receive_quietly(spawn: Spawn, broker: rowq.Broker
     assert process.returncode == 130
 
 
+def ready(broker: rowq.Broker) -> int:
+    """What waits in the queue, which is not there before the first message of it."""
+    return depths(broker).get("ready", 0)
+
+
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
@@ -99,7 +105,7 @@ def test_ctrl_c_during_a_load_says_how_to_go_on(spawn: Spawn, broker: rowq.Broke
     assert process.stdin is not None
     process.stdin.writelines(b'{"payload": %d}\n' % n for n in range(1700))
     process.stdin.flush()
-    until(lambda: broker.stats("q").ready >= 1000)
+    until(lambda: ready(broker) >= 1000)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, b"")
@@ -117,7 +123,7 @@ def test_what_a_slow_pipe_brings_is_sent_and_settled_as_it_comes(spawn: Spawn, b
     for n in range(3):
         load.stdin.write(b'{"payload": %d}\n' % n)
         load.stdin.flush()
-        until(lambda: broker.stats("q").ready == 1)
+        until(lambda: ready(broker) == 1)
         (delivery,) = broker.receive("q")
         assert delivery.payload == n
         ack.stdin.write(delivery.receipt.encode() + b"\n")
@@ -133,7 +139,7 @@ def test_a_load_that_was_killed_is_repeated_by_ids(spawn: Spawn, broker: rowq.Br
     assert process.stdin is not None
     process.stdin.writelines(lines[:2000])
     process.stdin.flush()
-    until(lambda: broker.stats("q").ready > 0)
+    until(lambda: ready(broker) > 0)
     process.kill()
     process.wait(60)
     again = spawn("load", "q", "--keep-ids", "--skip-known", "--json", stdin=PIPE, stdout=PIPE)

@@ -21,7 +21,8 @@ def test_stats_of_one_queue_and_of_all(run: Run) -> None:
     assert [stats["queue"] for stats in run("stats", "--json").json] == ["a", "b"]
     table = run("stats").out
     assert "scheduled" in table
-    assert run("stats", "never-used", "--json").json["depth"] == 0
+    missing = run("stats", "never-used", "--json")
+    assert (missing.exit_code, missing.out, missing.error["code"]) == (3, "", "queue_not_found")
 
 
 def test_consumers_that_are_alive_are_listed_by_age(run: Run, broker: Broker) -> None:

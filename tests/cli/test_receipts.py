@@ -88,8 +88,11 @@ def test_a_deadline_may_end_the_tries(run: Run) -> None:
     run("send", "q", "1")
     for _ in range(2):
         (taken,) = run("receive", "q", "--json").lines
-        assert run("nack", taken["receipt"], "--limit", "deadline").exit_code == 0
+        assert run("nack", taken["receipt"], "--limit", "deadline", "--delay", "0").exit_code == 0
     assert counts(run) == {"ready": 1}
+    (taken,) = run("receive", "q", "--json").lines
+    assert run("nack", taken["receipt"], "--limit", "deadline").exit_code == 0
+    assert counts(run) == {"scheduled": 1}
     refused = run("nack", taken["receipt"], "--limit", "never")
     assert (refused.exit_code, "deadline" in refused.err) == (2, True)
 

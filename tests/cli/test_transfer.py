@@ -13,6 +13,7 @@ import pytest
 import rowq
 from tests.cli.driver import Run
 from tests.support.life import bury
+from tests.support.patience import eventually
 
 
 def write_lines(path: Path, lines: list[dict[str, Any]]) -> str:
@@ -64,6 +65,8 @@ def test_what_is_left_of_a_ttl_is_dumped(run: Run, broker: rowq.Broker, tmp_path
     path = str(tmp_path / "q.jsonl")
     run("dump", "q", path)
     run("load", "copy", path)
+    loaded = rowq.SystemClock().now()
+    eventually(lambda: rowq.SystemClock().now() > loaded + 1)  # a millisecond was left of it
     assert [delivery.payload for delivery in broker.receive("copy", max=10, wait=0.05)] == ["long"]
 
 
@@ -198,6 +201,7 @@ def test_a_bad_line_is_named_and_the_load_can_go_on(run: Run, bad: bytes, tmp_pa
     lines = [*good[: count - 98], bad, *good[count - 98 :]]
     path = tmp_path / "lines"
     path.write_bytes(b"\n".join(lines))
+    run("configure", "q", "max_attempts=5")
     result = run("load", "q", str(path), "--json")
     assert result.exit_code == 2
     error = result.error
@@ -272,7 +276,7 @@ def test_a_dump_gets_its_name_only_when_complete(run: Run, tmp_path: Path, monke
 
 
 def test_a_file_that_cannot_be_opened_is_exit_code_2(run: Run, tmp_path: Path) -> None:
-    run("migrate")
+    run("configure", "q", "max_attempts=5")
     assert run("load", "q", "no-such-file").exit_code == 2
     assert run("load", "q", str(tmp_path)).exit_code == 2
     assert run("dump", "q", str(tmp_path)).exit_code == 2

@@ -18,7 +18,7 @@ from tests.client.conftest import LONG, Connect
 from tests.client.proxy import Mood, Proxy
 from tests.support.background import Background
 from tests.support.blocking import LoopThread
-from tests.support.life import bury, depths
+from tests.support.life import assert_gone, bury, depths
 from tests.support.patience import eventually
 from tests.support.server import Server
 
@@ -106,11 +106,12 @@ def test_settings_may_have_changed_before_a_late_try_arrives(broker: Broker, dir
 def test_what_would_take_later_messages_too_is_asked_once(
     broker: Broker, direct: Broker, proxy: Proxy, act: Callable[[Broker], object]
 ) -> None:
-    direct.send("q", "x")
+    id = direct.send("q", "x")
     proxy.moods.append(Mood.CUT_AFTER)
     with pytest.raises(OutcomeUnknown):
         act(broker)
-    assert len(proxy.questions) == 1 and depths(direct) == {}
+    assert len(proxy.questions) == 1
+    assert_gone(direct, id)
 
 
 def test_whether_a_key_was_there_is_unknown_to_the_second_try(broker: Broker, direct: Broker, proxy: Proxy) -> None:

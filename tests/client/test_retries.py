@@ -185,7 +185,8 @@ IDEMPOTENT: dict[str, Callable[[Broker], object]] = {
 
 
 @pytest.mark.parametrize("verb", IDEMPOTENT)
-def test_what_may_be_repeated_is_repeated(broker: Broker, proxy: Proxy, verb: str) -> None:
+def test_what_may_be_repeated_is_repeated(broker: Broker, direct: Broker, proxy: Proxy, verb: str) -> None:
+    direct.send("q", "x")
     proxy.moods.extend([Mood.CUT_AFTER, Mood.CUT_BEFORE])
     IDEMPOTENT[verb](broker)
     assert len(proxy.questions) == 3

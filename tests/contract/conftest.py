@@ -10,12 +10,14 @@ import pytest
 from rowq import Broker, ManualClock
 from tests.support.blocking import LoopThread
 from tests.support.cover import covering
-from tests.support.harness import BACKENDS, Harness, harness_for
+from tests.support.harness import OPENERS, Harness, backends, harness_for
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A module whose verbs some brokers lack (test_verbs.py says which) names the ways that it takes."""
     if "harness" in metafunc.fixturenames:
-        metafunc.parametrize("harness", covering(metafunc.function.__name__, *BACKENDS), indirect=True)
+        ways = getattr(metafunc.module, "WAYS", tuple(OPENERS))
+        metafunc.parametrize("harness", covering(metafunc, *backends(ways)), indirect=True)
 
 
 @pytest.fixture

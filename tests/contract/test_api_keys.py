@@ -103,5 +103,6 @@ def test_what_was_done_with_keys_is_told_without_the_secret(broker: Broker) -> N
 
 
 def test_what_was_done_with_keys_belongs_to_no_queue(broker: Broker) -> None:
+    broker.send("worker", "x")
     broker.create_key("worker", scopes=["send"])
     assert broker.actions("worker") == []

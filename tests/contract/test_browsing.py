@@ -223,6 +223,7 @@ def test_a_filter_fills_a_page_from_far_away(broker: Broker) -> None:
 
 
 def test_other_queues_are_not_browsed(broker: Broker) -> None:
+    broker.configure("q")
     broker.send("p", "x", key="k", group="g")
     assert broker.browse("q") == broker.browse("q", key="k") == broker.browse("q", group="g") == broker.browse("q", text="x") == []
 

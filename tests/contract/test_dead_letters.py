@@ -48,6 +48,7 @@ def test_dead_letters_are_browsed_oldest_first(broker: Broker) -> None:
 
 
 def test_a_dead_letter_of_one_queue_is_not_anothers(broker: Broker) -> None:
+    broker.configure("p")
     bury(broker, "x", "q")
     assert broker.browse("p", state="dead") == []
     assert broker.receive("p.dlq") == []

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from rowq import Broker, ManualClock, QueueNotFound, Settings
-from tests.support.life import assert_gone, bury, depths, drain, take
+from rowq import Broker, ManualClock, QueueNotFound, Settings, State
+from rowq.insights import Insights
+from tests.support.harness import Harness
+from tests.support.life import assert_gone, bury, drain, take
 
 
 def test_a_deleted_queue_is_as_if_never_used(broker: Broker) -> None:
@@ -16,7 +20,7 @@ def test_a_deleted_queue_is_as_if_never_used(broker: Broker) -> None:
     ready = broker.send("q", "x", key="k", group="g")
     broker.send("q", "later", delay=60)
     broker.delete_queue("q")
-    assert depths(broker) == {} and broker.queues() == []
+    assert broker.queues() == []
     for id in (finished, dead, ready):
         assert_gone(broker, id)
     with pytest.raises(QueueNotFound):
@@ -54,3 +58,51 @@ def test_deleting_a_queue_leaves_others_alone(broker: Broker) -> None:
     broker.send("qq", "y")
     broker.delete_queue("q")
     assert drain(broker, "qq") == ["y"]
+
+
+def test_what_is_sent_meanwhile_makes_the_queue_anew(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if senders were always at it: with each look at the messages there is one more. It ends all the same."""
+    broker, sender, look = harness.broker, harness.open(), Insights.list_seqs
+    broker.configure("q", max_attempts=9)
+    old, new = broker.send_many("q", ["old"] * 5), list[str]()
+
+    def look_and_send(insights: Insights, queue: str, state: State) -> Any:
+        new.append(sender.send("q", "new"))
+        return look(insights, queue, state)
+
+    monkeypatch.setattr(Insights, "list_seqs", look_and_send)
+    broker.delete_queue("q")
+    monkeypatch.undo()
+    assert [message.id for message in broker.browse("q")] == new
+    assert broker.settings("q") == Settings()
+    for id in old:
+        assert_gone(broker, id)
+
+
+def test_a_message_that_a_consumer_moves_meanwhile_is_deleted_too(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, consumer, look = harness.broker, harness.open(), Insights.list_seqs
+    id = broker.send("q", "x")
+    deliveries = [take(broker)]
+
+    def give_back_behind_it(insights: Insights, queue: str, state: State) -> Any:
+        if state is State.LEASED and deliveries:
+            consumer.nack(deliveries.pop(), counts=False)  # ready, which was looked at before
+        return look(insights, queue, state)
+
+    monkeypatch.setattr(Insights, "list_seqs", give_back_behind_it)
+    broker.delete_queue("q")
+    monkeypatch.undo()
+    assert_gone(broker, id)
+    assert broker.queues() == []
+
+
+def test_what_a_process_sends_that_has_not_heard_of_it_is_found(harness: Harness) -> None:
+    other, third = harness.open(), harness.open()
+    harness.broker.send("q", "old")
+    other.delete_queue("q")
+    id = harness.broker.send("q", "new")
+    assert (third.stats("q").ready, third.get(id).payload) == (1, "new")
+    assert third.browse("q")[0].id == id
+    third.pause("q")
+    third.resume("q")
+    assert third.purge("q") == 1

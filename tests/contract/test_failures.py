@@ -80,6 +80,7 @@ def test_only_the_newest_are_looked_at(broker: Broker, clock: ManualClock, monke
 
 
 def test_a_queue_without_dead_letters_has_no_failures(broker: Broker) -> None:
+    broker.configure("q")
     bury(broker, queue="other", reason="elsewhere")
     assert broker.failures("q") == Failures(failures=[], looked_at=0, more=False)
 

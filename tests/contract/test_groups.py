@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from rowq import Broker, Draft, ManualClock, State
-from tests.support.life import bury, comes_after, depths, drain, is_silent, payloads, state_of, take
+from collections.abc import Callable
+
+import pytest
+
+from rowq import Broker, Delivery, Draft, ManualClock, Outcome, State
+from tests.support.life import bury, comes_after, depths, drain, is_silent, pass_time, payloads, state_of, take
 
 
 def send_group(broker: Broker, *names: str, group: str = "g") -> list[str]:
@@ -155,6 +159,44 @@ def test_a_redriven_message_takes_its_old_place_in_the_group(broker: Broker) -> 
     assert payloads(broker.receive("q", max=10)) == ["a"]
     broker.redrive("q")
     assert depths(broker) == {"leased": 1, "blocked": 2}
+
+
+RETURNS: dict[str, Callable[[Broker, Delivery, ManualClock], object]] = {
+    "nack with a delay": lambda broker, delivery, clock: broker.nack(delivery, delay=60),
+    "nack at once": lambda broker, delivery, clock: broker.nack(delivery, delay=0),
+    "release": lambda broker, delivery, clock: broker.nack(delivery, counts=False),
+    "reschedule": lambda broker, delivery, clock: broker.reschedule(delivery, 60),
+    "expiry of the lease": lambda broker, delivery, clock: pass_time(broker, clock, 31),
+    "expiry at the next receive": lambda broker, delivery, clock: clock.advance(31),
+}
+
+
+@pytest.mark.parametrize("way", RETURNS)
+def test_a_younger_message_that_comes_back_waits_for_the_redriven_one(broker: Broker, clock: ManualClock, way: str) -> None:
+    broker.send_many("q", ["a", "b", "c"], group="g")
+    broker.reject(take(broker))
+    leased = take(broker)
+    assert leased.payload == "b"
+    broker.redrive("q")
+    RETURNS[way](broker, leased, clock)
+    order = []
+    for _ in range(3):
+        delivery = take(broker)
+        order.append(delivery.payload)
+        broker.ack(delivery)
+        clock.advance(60)
+    assert order == ["a", "b", "c"]
+
+
+def test_several_groups_at_once_give_way_to_what_was_redriven(broker: Broker) -> None:
+    for group in ("x", "y", "z"):
+        broker.send_many("q", [f"{group}1", f"{group}2"], group=group)
+    for delivery in broker.receive("q", max=10):
+        broker.reject(delivery)
+    leased = broker.receive("q", max=10)
+    broker.redrive("q")
+    assert broker.nack_many(leased, delay=0) == [Outcome.DONE] * 3
+    assert sorted(delivery.payload for delivery in broker.receive("q", max=10)) == ["x1", "y1", "z1"]
 
 
 def test_a_redriven_group_keeps_its_order(broker: Broker) -> None:

@@ -10,13 +10,13 @@ from rowq import Broker, InvalidArgument, ManualClock, Outcome, State
 from tests.support.life import state_of, take
 
 
-def test_until_its_deadline_a_message_is_tried_at_once_again_and_again(broker: Broker, clock: ManualClock) -> None:
+def test_until_its_deadline_a_message_is_tried_again_and_again(broker: Broker, clock: ManualClock) -> None:
     broker.configure("q", max_attempts=0, backoff=[60])
     id = broker.send("q", "x", deadline=10)
     for attempt in range(1, 5):
         delivery = take(broker)
         assert delivery.attempt == attempt
-        broker.nack(delivery, reason="not yet", limit="deadline")
+        broker.nack(delivery, reason="not yet", limit="deadline", delay=0)
     delivery = take(broker)
     clock.advance(9)
     assert broker.nack_many([delivery], limit="deadline", delay=0.5) == [Outcome.DONE]
@@ -44,6 +44,17 @@ def test_the_deadline_comes_before_the_attempts(broker: Broker, clock: ManualClo
     clock.advance(6)
     assert broker.nack_many([delivery], limit="deadline") == [Outcome.DONE]
     assert (state_of(broker, id), broker.get(id).reason) == (State.DEAD, "deadline_exceeded")
+
+
+def test_without_a_limit_of_attempts_the_backoff_of_the_queue_still_applies(broker: Broker, clock: ManualClock) -> None:
+    broker.configure("q", max_attempts=0, backoff=[60])
+    id = broker.send("q", "x", deadline=200)
+    for attempt in (1, 2):
+        delivery = take(broker)
+        assert delivery.attempt == attempt
+        broker.nack(delivery, limit="deadline")
+        assert state_of(broker, id) == State.SCHEDULED
+        clock.advance(60)
 
 
 def test_the_backoff_of_the_sender_stands(broker: Broker) -> None:

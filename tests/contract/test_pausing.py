@@ -29,6 +29,7 @@ def test_a_resumed_queue_goes_on(broker: Broker) -> None:
 
 
 def test_a_paused_queue_takes_messages(broker: Broker) -> None:
+    broker.configure("q")
     broker.pause("q")
     broker.send_many("q", [1, 2])
     broker.resume("q")
@@ -76,6 +77,7 @@ def test_a_pause_is_seen(broker: Broker) -> None:
 
 
 def test_pausing_and_resuming_twice_is_no_error(broker: Broker) -> None:
+    broker.configure("q")
     broker.pause("q")
     broker.pause("q")
     broker.resume("q")
@@ -85,6 +87,7 @@ def test_pausing_and_resuming_twice_is_no_error(broker: Broker) -> None:
 
 
 def test_other_queues_are_not_paused(broker: Broker) -> None:
+    broker.configure("q")
     broker.pause("q")
     broker.send("p", "x")
     assert drain(broker, "p") == ["x"]

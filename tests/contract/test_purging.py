@@ -76,7 +76,8 @@ def test_other_queues_are_not_purged(broker: Broker) -> None:
 
 @pytest.mark.parametrize("states", [None, ["dead"], []])
 def test_there_may_be_nothing_to_purge(broker: Broker, states: Any) -> None:
-    assert broker.purge("never", states=states) == 0
+    broker.configure("empty")
+    assert broker.purge("empty", states=states) == 0
 
 
 def test_no_states_purge_nothing(broker: Broker) -> None:

@@ -6,8 +6,9 @@ from rowq import Broker, ManualClock, Stats
 from tests.support.life import one_of_each, take
 
 
-def test_a_queue_never_used_has_nothing(broker: Broker) -> None:
-    assert broker.stats("never") == Stats(queue="never")
+def test_an_empty_queue_has_nothing(broker: Broker) -> None:
+    broker.configure("empty")
+    assert broker.stats("empty") == Stats(queue="empty")
 
 
 def test_every_state_is_counted(broker: Broker, clock: ManualClock) -> None:
@@ -29,6 +30,7 @@ def test_the_oldest_ready_message_tells_its_age(broker: Broker, clock: ManualClo
 def test_all_queues_are_listed(broker: Broker) -> None:
     broker.send_many("a", [1, 2])
     broker.configure("b", lease=5)
+    broker.configure("c")
     broker.pause("c")
     broker.send("d", 1)
     take(broker, "d")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rowq import Broker, State
+from rowq import Broker, QueueNotFound, State
 from tests.support.harness import Harness
 from tests.support.life import depths, drain, one_of_each
+
+WAYS = ("sync", "http-sync")
 
 
 @pytest.fixture
 def walker(harness: Harness) -> Broker:
-    return harness.needs("walk")
+    return harness.broker
 
 
 def test_every_message_is_walked_once(walker: Broker) -> None:
@@ -49,4 +51,11 @@ def test_a_walk_may_be_left_early(walker: Broker) -> None:
 
 
 def test_an_empty_queue_is_walked(walker: Broker) -> None:
-    assert list(walker.walk("never")) == list(walker.walk()) == []
+    walker.configure("empty")
+    assert list(walker.walk("empty")) == list(walker.walk()) == []
+
+
+def test_a_mistyped_queue_is_not_walked(walker: Broker) -> None:
+    walker.send("emails", 1)
+    with pytest.raises(QueueNotFound, match="did you mean 'emails'"):
+        list(walker.walk("emials"))

@@ -18,13 +18,15 @@ from tests.support.harness import Harness
 from tests.support.life import assert_gone, depths, drain, take
 from tests.support.spelling import spelled
 
+WAYS = ("sync", "async")
+
+
 Connection = Any
 """Of whatever driver the database has."""
 
 
 @pytest.fixture
 def connection(harness: Harness) -> Iterator[Connection]:
-    harness.needs("within")
     connection = harness.connection()
     yield connection
     connection.close()
@@ -235,7 +237,7 @@ def test_a_waiter_hears_of_a_committed_send(broker: Broker, connection: Connecti
 
 
 def test_a_connection_of_another_kind_is_refused(harness: Harness, tmp_path: Path) -> None:
-    broker = harness.needs("within")
+    broker = harness.broker
     other = sqlite3.connect(tmp_path / "other.db", check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(RowqError):
@@ -245,7 +247,7 @@ def test_a_connection_of_another_kind_is_refused(harness: Harness, tmp_path: Pat
 
 
 def test_a_connection_to_the_tables_of_another_database_is_refused(harness: Harness) -> None:
-    broker = harness.needs("within")
+    broker = harness.broker
     elsewhere = harness.elsewhere()
     other = elsewhere.connection()
     order(other)
@@ -259,7 +261,7 @@ def test_a_connection_to_the_tables_of_another_database_is_refused(harness: Harn
 
 @pytest.mark.parametrize("no_connection", [None, "sqlite:///jobs.db", object()], ids=spelled)
 def test_what_is_no_connection_is_refused(harness: Harness, no_connection: Any) -> None:
-    broker = harness.needs("within")
+    broker = harness.broker
     with pytest.raises(InvalidArgument):
         broker.within(no_connection).send("q", "x")
 
@@ -286,7 +288,6 @@ def test_a_row_factory_of_the_application_is_no_obstacle(broker: Broker, connect
 
 
 def test_a_closed_connection_is_an_error_of_ours(broker: Broker, harness: Harness) -> None:
-    harness.needs("within")
     closed = harness.connection()
     closed.close()
     with pytest.raises(RowqError):

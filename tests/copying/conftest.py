@@ -47,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test goes from each kind of database to one, and in `make prove` to all."""
     if "journey" in metafunc.fixturenames:
         pairs = [[pair for pair in EVERY_PAIR if pair.startswith(source)] for source in KINDS]
-        metafunc.parametrize("journey", covering(metafunc.function.__name__, *pairs), indirect=True)
+        metafunc.parametrize("journey", covering(metafunc, *pairs), indirect=True)
 
 
 @pytest.fixture

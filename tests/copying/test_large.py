@@ -38,6 +38,7 @@ def test_twenty_thousand_messages_pass_in_pieces(open_journey: Open, pair: str) 
     assert max(weights) - early < COUNT * BODY / 4, "it grows with the number of messages"
 
 
+@pytest.mark.one_of("pair")
 @pytest.mark.parametrize("pair", SOME_PAIRS)
 def test_large_payloads_come_a_few_at_a_time(open_journey: Open, pair: str) -> None:
     journey = open_journey(pair)

@@ -16,7 +16,7 @@ from tests.support.life import take
 from tests.support.servers import OwnServer, PostgresqlServer
 from tests.support.tables import faults_of
 
-pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+pytestmark = [pytest.mark.parametrize("kind", ["postgresql", "mariadb"]), pytest.mark.one_of("kind")]
 
 TIMEOUT = 0.5
 IN_TIME = 20

@@ -111,6 +111,7 @@ def test_where_nobody_can_be_asked_the_outcome_is_unknown(
     proxy: CommitProxy, broker: Broker, direct: Broker, cut: Mood, there: list[int]
 ) -> None:
     broker.send("other", "so that everything is open")
+    direct.configure("q")
     patience(broker, 0.5)  # for which it asks in vain; up to here everything may take its time
     proxy.moods.append(cut)
     proxy.is_refusing = True
@@ -122,12 +123,33 @@ def test_where_nobody_can_be_asked_the_outcome_is_unknown(
     assert broker.send("q", 2)
 
 
+@pytest.mark.parametrize("cut", [Mood.CUT_BEFORE, Mood.CUT_AFTER], ids=["before", "after"])
+def test_a_doubt_is_asked_about_until_there_is_an_answer(
+    proxy: CommitProxy, broker: Broker, direct: Broker, monkeypatch: pytest.MonkeyPatch, cut: Mood
+) -> None:
+    """The connection that asks what became of the commit is cut as well, twice."""
+    read = Postgresql._read_fate
+
+    def cut_again(dialect: Postgresql, xid: int, life: object) -> tuple[str | None, bool]:
+        proxy.meets_anything = True
+        proxy.moods.extend([Mood.CUT_BEFORE] * 2)
+        return read(dialect, xid, life)
+
+    monkeypatch.setattr(Postgresql, "_read_fate", cut_again)
+    broker.send("q", "so that everything is open")
+    proxy.moods.append(cut)
+    id = broker.send("q", 1)
+    assert not proxy.moods, "no question was met"
+    assert [message.id for message in direct.walk("q") if message.payload == 1] == [id]
+
+
 @pytest.mark.parametrize("kind", ["mariadb"])
 @pytest.mark.parametrize(("cut", "there"), [(Mood.CUT_BEFORE, 0), (Mood.CUT_AFTER, 1)], ids=["before", "after"])
 def test_mariadb_cannot_be_asked_and_an_id_of_ones_own_makes_a_second_try_safe(
     proxy: CommitProxy, broker: Broker, direct: Broker, cut: Mood, there: int, url: str
 ) -> None:
     broker.send("other", "so that everything is open")
+    direct.configure("q")
     proxy.moods.append(cut)
     with pytest.raises(rowq.OutcomeUnknown):
         broker.send("q", "once", id="order-7")

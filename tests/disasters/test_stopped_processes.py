@@ -21,6 +21,7 @@ from tests.support.patience import eventually
 from tests.support.servers import fresh
 from tests.support.tables import faults_of
 
+pytestmark = pytest.mark.one_of("kind")
 ON_SERVERS = pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 LEASE = 0.5
 

@@ -112,14 +112,14 @@ TARGETS = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encod
 @pytest.mark.parametrize("page", PAGES, ids=by_path)
 def test_commands_that_are_only_shown_exist(page: Page) -> None:
     for line in (line for block in page.blocks if block.info == SHELL for line in block.text.splitlines()):
-        match line.split():
+        match line.partition(" #")[0].split():
             case ["make", target, *_]:
                 assert target in TARGETS, f"{page.path}: there is no `make {target}`"
             case ["python", path]:
                 assert (ROOT / path).is_file(), f"{page.path}: there is no {path}"
             case ["pip", "install", target]:
-                named = re.fullmatch(r"'?\.(?:\[([\w,-]+)\])?'?", target)
-                assert named, f"{page.path}: `{line}` installs no checkout"
+                named = re.fullmatch(r"'?(?:\.|rowq)(?:\[([\w,-]+)\])?'?", target)
+                assert named, f"{page.path}: `{line}` installs neither a checkout nor rowq"
                 assert {*(named[1] or "").split(",")} <= {"", *EXTRAS}, f"{page.path}: `{line}` names an extra that is not there"
             case ["python3", "-m", "venv", _] | [".", _]:
                 pass

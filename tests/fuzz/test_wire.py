@@ -58,6 +58,7 @@ SEEDS = (
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with scene("sqlite", tmp_path_factory.mktemp("wire")) as server:
+        assert ask(server, "PUT", "/v1/queues/wire", {}, secret=ADMIN).status == 200
         yield server
         eventually(lambda: not server.call(lambda: set(server._state.tasks)))
 

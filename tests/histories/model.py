@@ -154,15 +154,19 @@ class Model:
         if any(twin.number > entry.number for twin in twins):
             self._finish(entry, "superseded", self.policy.keep)
             return
-        must_block = entry.group is not None and entry.state != "leased" and not self._comes_first(entry)
+        must_block = entry.group is not None and not (self._stays_first(entry) if entry.state == "leased" else self._comes_first(entry))
         entry.due = due
         entry.state = "blocked" if must_block else "scheduled" if due > self.now else "ready"
         self._place(entry)
         for twin in twins:
             self._finish(twin, "superseded", self.policy.keep)
 
+    def _stays_first(self, entry: Entry) -> bool:
+        """A head that comes back steps back behind an older one, which was redriven meanwhile."""
+        return all(other.number > entry.number for other in self._members() if other.group == entry.group and other is not entry)
+
     def _comes_first(self, entry: Entry) -> bool:
-        """Order in a group is by sending: a younger head that only waits steps back, one that is leased has its turn already."""
+        """Order in a group is by sending: a younger head that only waits steps back, one that is leased has its turn."""
         members = [other for other in self._members() if other.group == entry.group]
         head = next((other for other in members if other.state != "blocked"), None)
         if head and head.number > entry.number and head.state != "leased":

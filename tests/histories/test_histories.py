@@ -24,7 +24,7 @@ SETTINGS = {
 }
 
 IS_THOROUGH = os.environ.get("ROWQ_HYPOTHESIS") == "thorough"
-EXAMPLES = {"sqlite": 10, "postgresql": 3, "mariadb": 3}
+EXAMPLES = {"sqlite": 10, "postgresql": 2, "mariadb": 2}
 """A step on a server takes several times as long as one on a file."""
 MANY_EXAMPLES = {"sqlite": 60, "postgresql": 12, "mariadb": 12}
 

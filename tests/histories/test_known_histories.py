@@ -45,6 +45,10 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
         "the defaults",
         [Send([{"group": "g1"}]), Work("q", 1, None, [REJECT]), Send([{"group": "g1"}]), TAKE, Redrive(True), Settle(1, NACK), TAKE],
     ),
+    "a head that comes back with a delay lets an older message of its group go first": (
+        "the defaults",
+        [Send([{"group": "g1"}]), Work("q", 1, None, [REJECT]), Send([{"group": "g1"}] * 2), TAKE, Redrive(True), Time(60), TAKE, TAKE],
+    ),
     "who comes back under a key that is taken disturbs no group": (
         "everything kept",
         [

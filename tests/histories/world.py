@@ -36,6 +36,7 @@ class World:
         self.sent: list[str] = []
         self.deliveries: list[Held] = []
         self.broker = self._open()
+        self.broker.configure("q")
         self.broker.send_many("bystander", [Draft("a", key="k1", group="g1", ttl=0), Draft("b", key="k2", group="g1", ttl=0)])
         self._tables = tables_of(self._url)
 

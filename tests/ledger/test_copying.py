@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 import rowq
 from rowq import Broker, Draft
 from rowq.ledger import Ledger
 from tests.copying.journey import copy
 from tests.ledger.reading import STREAM, payloads
 from tests.support.database import Database
+
+pytestmark = pytest.mark.one_of("database")
 
 
 def test_what_a_stream_holds_arrives_ready_and_in_order(broker: Broker, ledger: Ledger, database: Database) -> None:

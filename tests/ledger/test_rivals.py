@@ -7,6 +7,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 import rowq
 from rowq import Broker, Draft
 from rowq.errors import StreamRevoked, StreamTaken
@@ -14,6 +16,8 @@ from rowq.ledger import open_ledger
 from tests.ledger.reading import STREAM, payloads
 from tests.support.database import Database
 from tests.support.tables import faults_of
+
+pytestmark = pytest.mark.one_of("database")
 
 SENDERS, EACH = 3, 200
 REVOKES = 50

@@ -12,15 +12,16 @@ from rowq.model.retry import Delays
 
 NOW = 1_000_000
 AGAIN = Nack("boom", limit="deadline")
-UNLIMITED = Policy(on_exhausted="fail", max_attempts=0)
+UNLIMITED = Policy(on_exhausted="fail", max_attempts=0, backoff=Delays((100, 300)))
 
 
 def decided(standing: Standing, nack: Nack = AGAIN, policy: Policy | None = None) -> Change:
     return decide(standing, nack, policy or UNLIMITED, NOW, random.Random(0).random)
 
 
-def test_without_a_limit_of_the_queue_it_comes_back_at_once() -> None:
-    assert decided(Standing(attempts=99)) == Waiting(NOW, 99, None, "boom")
+def test_without_a_limit_of_the_queue_its_backoff_still_applies() -> None:
+    assert decided(Standing(attempts=1)) == Waiting(NOW + 100, 1, None, "boom")
+    assert decided(Standing(attempts=99)) == Waiting(NOW + 300, 99, None, "boom")
 
 
 def test_a_queue_that_has_a_limit_has_its_backoff_too() -> None:
@@ -36,7 +37,7 @@ def test_a_delay_is_the_callers() -> None:
 
 @pytest.mark.parametrize("mode", ["at_least_once", "at_most_once"])
 def test_past_the_deadline_it_is_given_up_in_either_mode(mode: DeliveryMode) -> None:
-    policy = Policy(on_exhausted="fail", max_attempts=0, delivery=mode)
+    policy = Policy(on_exhausted="fail", max_attempts=0, delivery=mode, backoff=Delays())
     assert decided(Standing(attempts=1, deadline=NOW), policy=policy) == Finished("failed", "body", "boom")
     assert decided(Standing(attempts=1, deadline=NOW + 1), policy=policy) == Waiting(NOW, 1, None, "boom")
 
@@ -46,7 +47,7 @@ def test_a_queue_may_want_a_dead_letter_instead() -> None:
 
 
 def test_the_senders_own_limit_stands() -> None:
-    assert decided(Standing(attempts=1, max_attempts=2)) == Waiting(NOW, 1, None, "boom")
+    assert decided(Standing(attempts=1, max_attempts=2)) == Waiting(NOW + 100, 1, None, "boom")
     assert decided(Standing(attempts=2, max_attempts=2)) == Finished("failed", "body", "boom")
     assert decided(Standing(attempts=99, max_attempts=0), Nack("boom", 0, limit="deadline"), Policy()) == Waiting(NOW, 99, None, "boom")
     assert decided(Standing(attempts=1, backoff=Delays((700,)))) == Waiting(NOW + 700, 1, None, "boom")

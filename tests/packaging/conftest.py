@@ -19,7 +19,18 @@ def archives() -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="session")
+def bare(archives: tuple[Path, Path]) -> Environment:
+    """What `pip install rowq` gives."""
+    return _installed(archives[1], "")
+
+
+@pytest.fixture(scope="session")
 def environment(archives: tuple[Path, Path]) -> Environment:
-    run = current_run()
-    with run.locked("environment"):
-        return Environment(run.folder / "environment", archives[1])
+    """What `pip install 'rowq[server]'` gives."""
+    return _installed(archives[1], "server")
+
+
+def _installed(wheel: Path, extra: str) -> Environment:
+    run, name = current_run(), f"environment-{extra}"
+    with run.locked(name):
+        return Environment(run.folder / name, wheel, extra)

@@ -1,4 +1,4 @@
-"""An environment with rowq's wheel and what that asks for, and nothing else: what a user gets from `pip install`.
+"""An environment with rowq's wheel and what that asks for, with an extra or without, and nothing else: what a user gets from `pip install`.
 
 The packages it asks for are lent by the environment of the tests, so that no network is needed. What is not asked for is not there.
 """
@@ -38,16 +38,16 @@ def _hatch(tree: Path, target: str, folder: Path) -> None:
 
 
 class Environment:
-    def __init__(self, folder: Path, wheel: Path) -> None:
+    def __init__(self, folder: Path, wheel: Path, extra: str = "") -> None:
         self.folder = folder
         self.python = folder / "bin/python"
         if not (folder / "bin/rowq").exists():
-            self._install(wheel)
+            self._install(wheel, extra)
 
-    def _install(self, wheel: Path) -> None:
+    def _install(self, wheel: Path, extra: str) -> None:
         venv.create(self.folder, clear=True, symlinks=True)
         (packages,) = self.folder.glob("lib/python*/site-packages")
-        for name in asked_for():
+        for name in asked_for(extra):
             for part in _parts(distribution(name)):
                 (packages / part.name).symlink_to(part)
         pip = [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
@@ -74,15 +74,14 @@ def clean(folder: Path) -> dict[str, str]:
 
 def asked_for(extra: str = "") -> set[str]:
     """The packages that rowq cannot do without, and those that they ask for in their turn; with what an extra adds."""
-    found: set[str] = set()
-    ahead = list(requirements("rowq", extra))
+    found: set[tuple[str, str]] = set()
+    ahead = [("rowq", ""), ("rowq", extra)]
     while ahead:
-        requirement = ahead.pop()
-        if (name := canonicalize_name(requirement.name)) not in found:
-            found.add(name)
-            for each in {"", *requirement.extras}:
-                ahead += requirements(name, each)
-    return found - {"rowq"}
+        if (asked := ahead.pop()) not in found:
+            found.add(asked)
+            for requirement in requirements(*asked):
+                ahead += [(canonicalize_name(requirement.name), each) for each in ("", *requirement.extras)]
+    return {name for name, _ in found} - {"rowq"}
 
 
 def requirements(name: str, extra: str = "") -> Iterator[Requirement]:

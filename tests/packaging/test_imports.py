@@ -12,6 +12,7 @@ HEAVY = {
     "adbc_driver_postgresql",
     "greenlet",
     "h2",
+    "httptools",
     "jinja2",
     "jsonschema_rs",
     "opentelemetry",
@@ -30,11 +31,13 @@ HEAVY = {
     "uvloop",
     "yaml",
 }
+OWN = tuple(f"rowq.{room}" for room in ("cli.", "server", "spark", "pipeline", "copier", "tabular", "publishing", "ledger", "compat"))
 IMPORT_SECONDS = 0.150
 COMMAND_SECONDS = 0.4
 TRIES = 40
 
 _BROUGHT = "import sys, rowq; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+_MODULES = "import sys, rowq; print(*sorted(name for name in sys.modules if name.startswith('rowq.')))"
 _TIMED = "import time; began = time.process_time(); {}; print(time.process_time() - began)"
 
 
@@ -42,6 +45,12 @@ def test_nothing_heavy_comes_along(environment: Environment, tmp_path: Path) -> 
     brought = set(environment.run(tmp_path, "python", "-c", _BROUGHT).stdout.split())
     assert "rowq" in brought
     assert not brought & HEAVY
+
+
+def test_no_module_of_the_server_the_pages_the_pipeline_or_the_command_line_comes_along(bare: Environment, tmp_path: Path) -> None:
+    brought = bare.run(tmp_path, "python", "-c", _MODULES).stdout.split()
+    assert "rowq.broker" in brought
+    assert [name for name in brought if name.startswith(OWN)] == []
 
 
 def test_a_command_brings_no_server_along(environment: Environment, tmp_path: Path) -> None:

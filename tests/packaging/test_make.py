@@ -33,7 +33,7 @@ def test_serving_a_database_installs_its_driver(tmp_path: Path, url: str, extra:
         assert plan.count("pip install") == 2
 
 
-def test_serving_a_file_installs_no_extra(tmp_path: Path) -> None:
+def test_serving_a_file_installs_the_server_and_no_driver(tmp_path: Path) -> None:
     plan = planned(tmp_path, "serve")
     assert plan.count("pip install") == 1
-    assert ".[" not in plan
+    assert ".[server]" in plan

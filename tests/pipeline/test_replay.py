@@ -227,6 +227,7 @@ def test_messages_without_a_payload_are_told(spark: SparkSession, url: str, brok
     assert replay_archived(spark, url, lake, "again", ORDERS) == Replayed(2, 2, without_body=3)
 
 
+@pytest.mark.prove("5 s; tests/pipeline/test_replay.py has replays without a rate")
 def test_a_replay_keeps_to_its_rate(
     spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

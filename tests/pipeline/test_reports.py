@@ -90,6 +90,7 @@ def test_waiting_and_processing_are_told_in_quantiles(spark: SparkSession, sourc
     ]
 
 
+@pytest.mark.prove("6 s; the quantiles of hours stand for it")
 def test_sketches_of_hours_are_merged_to_those_of_a_day(spark: SparkSession, source: Source) -> None:
     found = measure.merged(pipeline.reports(spark, source).latency)
     assert rows(found, "messages", "processing_max") == [(9, 3_000)]
@@ -182,6 +183,7 @@ def test_a_page_shows_every_queue_and_kind_of_failure(spark: SparkSession, sourc
         assert word in text
 
 
+@pytest.mark.prove("5 s; tests/pipeline/test_page.py has the page without figures")
 def test_a_database_without_a_past_has_a_page(spark: SparkSession, broker: rowq.Broker, url: str) -> None:
     text = render(overview(pipeline.reports(spark, Source(url=url)), title="Nothing", now=NOON))
     assert text.count("Nothing in this time.") == 8

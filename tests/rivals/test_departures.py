@@ -38,7 +38,7 @@ def test_closing_ends_those_who_wait(url: str) -> None:
         async with broker:
             await broker.send("other", "x")
             waiting = [asyncio.create_task(broker.receive("q", wait=60)) for _ in range(50)]
-            await broker.stats("q")
+            await broker.stats("other")
         ends = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 60)
         assert {type(end) for end in ends} == {BrokerClosed}
 

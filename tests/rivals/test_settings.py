@@ -34,6 +34,7 @@ def test_a_pause_and_its_end_are_seen_by_others(broker: rowq.Broker, other: rowq
 
 
 def test_a_consumer_that_waits_at_a_paused_queue_is_served_when_another_resumes_it(broker: rowq.Broker, other: rowq.Broker) -> None:
+    broker.configure("q")
     broker.pause("q")
     broker.send("q", "late")
     waiting = Background(lambda: other.receive("q", wait=60))

@@ -111,6 +111,7 @@ def test_a_storm_never_makes_a_key_wait_twice(broker: Broker, url: str) -> None:
     def fail_or_finish(delivery: Delivery) -> None:
         broker.ack(delivery) if delivery.attempt > 1 else broker.nack(delivery, counts=True, delay=0)
 
+    broker.configure("q")
     watching = Background(watch)
     is_done = threading.Event()
     consumers = Crowd([partial(consume, broker, fail_or_finish, is_done) for _ in range(THREADS)])
@@ -143,6 +144,7 @@ def test_operators_among_the_workers_disturb_nobody(broker: Broker, url: str) ->
         else:
             broker.ack(delivery)
 
+    broker.configure("q")
     operating = Background(operate)
     sends = [partial(broker.send_many, "q", range(30)) for _ in range(4)]
     try:

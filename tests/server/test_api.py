@@ -254,7 +254,7 @@ class TestQueues:
 
     def test_a_queue_is_looked_at(self, api: Api) -> None:
         assert api.ask("GET", "/v1/queues/emails").problem == (404, "queue_not_found")
-        assert api.count("emails", "ready") == 0
+        assert api.ask("GET", "/v1/queues/emails/stats").problem == (404, "queue_not_found")
         assert api.ask("PUT", "/v1/queues/emails", {"lease_ms": 5000, "backoff_ms": [1, 2]}).json == {
             "lease_ms": 5000,
             "backoff_ms": [1, 2],
@@ -297,6 +297,7 @@ class TestQueues:
         assert api.ask("GET", f"/v1/messages/{id}").problem == (404, "message_not_found")
 
     def test_what_operators_did_is_told_with_who_it_was(self, api: Api) -> None:
+        api.send("emails")
         api.ask("POST", "/v1/queues/emails/pause")
         (event,) = api.get("/v1/actions?queue=emails&limit=1")["events"]
         assert (event["queue"], event["actor"]) == ("emails", "key:admin")
@@ -339,7 +340,9 @@ class TestMessages:
         assert answer.headers["content-type"] == "application/x-ndjson"
         assert len(answer.body.splitlines()) == 7
         assert len(api.ask("GET", "/v1/messages?queue=emails&state=dead&state=finished").body.splitlines()) == 2
-        assert api.ask("GET", "/v1/messages?queue=nothing").body == b""
+        assert api.ask("PUT", "/v1/queues/empty", {}).status == 200
+        assert api.ask("GET", "/v1/messages?queue=empty").body == b""
+        assert api.ask("GET", "/v1/messages?queue=nothing").problem == (404, "queue_not_found")
 
     def test_a_message_is_removed(self, api: Api) -> None:
         id = api.send("emails")
@@ -545,6 +548,7 @@ class TestAKeyForSomeQueues:
 
     def test_it_redrives_no_dead_letter_of_another_queue_by_its_id(self, api: Api) -> None:
         theirs = api.kill("emails")
+        api.send("orders.new")
         assert api.as_(CLERK).post("/v1/queues/orders.new/dead/redrive", {"ids": [theirs]}) == {"count": 0}
         assert api.count("emails", "dead") == 1
 

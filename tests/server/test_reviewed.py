@@ -126,6 +126,8 @@ def test_a_limited_key_cannot_tell_a_strangers_message_from_none(tmp_path: Path)
 
 def test_what_operators_did_to_other_queues_takes_no_room(tmp_path: Path) -> None:
     with serving(tmp_path, key("admin", "admin"), key("clerk", "admin", queues=("mine",))) as server:
+        for queue in ("mine", "other"):
+            assert ask(server, "POST", f"/v1/queues/{queue}/messages", {"payload": 1}, secret="rowq_admin").status == 201
         ask(server, "POST", "/v1/queues/mine/pause", secret="rowq_admin")
         for _ in range(3):
             ask(server, "POST", "/v1/queues/other/pause", secret="rowq_admin")

@@ -352,6 +352,7 @@ class TestPages:
         first = serve(ROWQ_API_KEY="s3cret")
         visitor = visitor_of(first)
         visitor.log_in("s3cret")
+        assert visitor.post("/queue/emails/send", {"kind": "json", "payload": "1"}).status == 303
         first.signal()
         assert first.ended() == 0
         again = visitor_of(serve(ROWQ_API_KEY="s3cret"))

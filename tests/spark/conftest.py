@@ -33,7 +33,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every database where it takes a moment; where Spark itself runs, the file or one server, which are read in two ways."""
     if "database" in metafunc.fixturenames:
         is_quick = not {"spark", "start"} & set(metafunc.fixturenames)
-        kinds = KINDS if is_quick else covering(metafunc.function.__name__, KINDS[:2])
+        kinds = KINDS if is_quick else covering(metafunc, KINDS[:2])
         metafunc.parametrize("database", kinds, indirect=True)
 
 

@@ -26,6 +26,7 @@ from rowq.spark.source import RowqSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 POINTS = ("leased, before the log", "in read", "before the sink's transaction", "after it", "before the ack", "after the ack")
 LEASED, READ, BEFORE_SINK, AFTER_SINK, BEFORE_ACK, AFTER_ACK = POINTS
@@ -82,8 +83,12 @@ class CrashingSource(RowqSource):
 def move(url: str, checkpoint: str, end: str) -> None:
     """In batches of five. Who moves for ever also leases the next batch ahead."""
     os.environ[_GROUP] = str(os.getpgrp())
-    for_ever = end == "for-ever"
     spark = rowq.spark.session("local[2]", "crashing", **{"spark.log.level": "ERROR"})
+    move_in(spark, url, checkpoint, for_ever=end == "for-ever")
+    spark.stop()
+
+
+def move_in(spark: SparkSession, url: str, checkpoint: str, *, for_ever: bool = False) -> None:
     spark.dataSource.register(CrashingSource)
     source = {"url": url, "queue": "orders", "streamId": "mover", "maxMessagesPerTrigger": str(BATCH), "columns": "payload,format"}
     more = {"pollInterval": "10ms", "minPartitions": "2", "prefetchBatches": "1" if for_ever else "0"}
@@ -92,7 +97,6 @@ def move(url: str, checkpoint: str, end: str) -> None:
     writer = frame.writeStream.format("crashing").options(**sink)
     query = (writer.trigger(processingTime="0 seconds") if for_ever else writer.trigger(availableNow=True)).start()
     query.awaitTermination()
-    spark.stop()
 
 
 if __name__ == "__main__":

@@ -99,6 +99,7 @@ def test_the_older_of_two_queries_is_refused(stream: Open, broker: rowq.Broker) 
 
 
 def test_a_checkpoint_of_another_stream_is_refused(stream: Open, broker: rowq.Broker) -> None:
+    broker.configure("orders")
     offset = stream().initialOffset()
     other = stream(streamId="shipping")
     with pytest.raises(rowq.CheckpointMismatch, match="belongs to 'billing', and streamId is 'shipping'"):
@@ -121,12 +122,14 @@ def test_a_checkpoint_that_belongs_elsewhere_stops_nobody(stream: Open, broker: 
 
 
 def test_a_checkpoint_of_another_database_is_refused(stream: Open, broker: rowq.Broker) -> None:
+    broker.configure("orders")
     reader = stream()
     with pytest.raises(rowq.CheckpointMismatch, match="another database"):
         reader.latestOffset({**reader.initialOffset(), "identity": "7"}, ALL)
 
 
 def test_a_restored_database_is_refused(stream: Open, broker: rowq.Broker) -> None:
+    broker.configure("orders")
     reader = stream()
     with pytest.raises(rowq.DatabaseRestored, match="fresh checkpoint"):
         reader.latestOffset({**reader.initialOffset(), "batch": 7}, ALL)
@@ -253,6 +256,7 @@ def test_the_lag_is_reported(stream: Open, broker: rowq.Broker) -> None:
 
 
 def test_a_stream_that_works_beats(stream: Open, broker: rowq.Broker) -> None:
+    broker.configure("orders")
     stream(heartbeatInterval="10ms").initialOffset()
     (first,) = broker.streams()
     eventually(lambda: broker.streams()[0].beat_at > first.beat_at)

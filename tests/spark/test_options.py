@@ -161,7 +161,7 @@ def test_a_write_names_the_columns_that_it_takes() -> None:
 def test_reading_without_a_queue_means_all_of_them() -> None:
     assert to_read(given(url=URL)).queues == Queues()
     assert Queues().resolve(Address(URL)) is None
-    assert to_read(given(url=URL, queues="a, b,a")).queues.resolve(Address(URL)) == ("a", "b")
+    assert to_read(given(url=URL, queues="a, b,a")).queues == Queues(("a", "b"))
 
 
 def test_credentials_stay_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

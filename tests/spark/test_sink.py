@@ -11,6 +11,7 @@ from rowq.spark.options import Given
 from rowq.spark.request import to_write
 from rowq.spark.sink import Staged, StreamSink
 from tests.support.database import Database, run
+from tests.support.life import depths
 
 QUERY = "5c9a1f2e"
 
@@ -34,7 +35,7 @@ def payloads(broker: rowq.Broker) -> list[str]:
 def test_a_batch_is_published_when_it_is_committed_and_once(broker: rowq.Broker, url: str) -> None:
     writer = stream_sink(url)
     first = [staged(writer, "1", "2"), None, staged(writer, "3")]
-    assert payloads(broker) == []
+    assert depths(broker, "done") == {}
     writer.commit(list(first), 0)
     writer.commit([staged(writer, "1", "2", "3")], 0)
     assert payloads(broker) == ["1", "2", "3"]
@@ -54,7 +55,7 @@ def test_what_is_given_up_is_not_published(broker: rowq.Broker, url: str, databa
     prefix = "rowq." if url.startswith("postgresql") else ""
     assert run(connection, f"SELECT COUNT(*) FROM {prefix}rowq_staged").fetchone()[0] == 0
     connection.close()
-    assert payloads(broker) == []
+    assert depths(broker, "done") == {}
 
 
 def test_a_query_without_an_id_is_refused_and_not_taken_for_another(broker: rowq.Broker, url: str) -> None:
@@ -65,7 +66,7 @@ def test_a_query_without_an_id_is_refused_and_not_taken_for_another(broker: rowq
 
 def test_a_batch_without_tasks_is_nothing(broker: rowq.Broker, url: str) -> None:
     stream_sink(url).commit([], 0)
-    assert payloads(broker) == []
+    assert depths(broker, "done") == {}
 
 
 def test_only_the_last_batches_are_remembered(broker: rowq.Broker, url: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,12 @@ def stream(spark: SparkSession, url: str, **options: Any) -> DataFrame:
     return spark.readStream.format("rowq").options(**given).load()
 
 
+def make_queues(broker: rowq.Broker) -> None:
+    """For a query that is looked at before anything was sent."""
+    for queue in ("orders", "done"):
+        broker.configure(queue)
+
+
 def into_queue(frame: DataFrame, url: str, checkpoint: Path, **trigger: Any) -> StreamingQuery:
     """Every message goes on to the queue `done`."""
     options = {"url": url, "queue": "done", "formatColumn": "format", "checkpointLocation": str(checkpoint)}
@@ -77,6 +83,7 @@ def test_a_run_goes_on_where_the_last_one_ended(spark: SparkSession, broker: row
 def test_a_running_stream_settles_its_last_batch_though_nothing_follows(
     spark: SparkSession, broker: rowq.Broker, url: str, tmp_path: Path
 ) -> None:
+    make_queues(broker)
     query = into_queue(stream(spark, url), url, tmp_path / "checkpoint", processingTime="0 seconds")
     try:
         broker.send_many("orders", [1, 2, 3])
@@ -88,9 +95,11 @@ def test_a_running_stream_settles_its_last_batch_though_nothing_follows(
         query.stop()
 
 
+@pytest.mark.prove("two queries, 13 s; tests/ledger/test_rivals.py has holders that take a stream from each other")
 def test_a_second_query_of_the_same_stream_stops_the_first_and_not_the_data(
     spark: SparkSession, broker: rowq.Broker, url: str, tmp_path: Path
 ) -> None:
+    make_queues(broker)
     first = into_queue(stream(spark, url), url, tmp_path / "first", processingTime="0 seconds")
     broker.send_many("orders", list(range(10)))
     eventually(lambda: len(moved(first, broker)) == 10, within=WITHIN)
@@ -105,6 +114,7 @@ def test_a_second_query_of_the_same_stream_stops_the_first_and_not_the_data(
         second.stop()
 
 
+@pytest.mark.prove("10 s; tests/spark/test_lease.py refuses such a checkpoint without a query")
 def test_a_checkpoint_of_another_stream_stops_the_query(spark: SparkSession, broker: rowq.Broker, url: str, tmp_path: Path) -> None:
     broker.send("orders", 1)
     finish(into_queue(stream(spark, url), url, tmp_path / "checkpoint", availableNow=True))
@@ -114,6 +124,7 @@ def test_a_checkpoint_of_another_stream_stops_the_query(spark: SparkSession, bro
     assert numbers(broker, "orders") == [2]
 
 
+@pytest.mark.prove("5 s; tests/spark/test_lease.py has the columns without a query")
 def test_a_stream_shows_where_each_message_stands(spark: SparkSession, broker: rowq.Broker, url: str, tmp_path: Path) -> None:
     broker.send_many("orders", list(range(10)))
     frame = stream(spark, url, includeLease=True, columns="payload_text,_stream,_batch,_place")
@@ -135,6 +146,7 @@ def test_a_log_is_followed_over_restarts_line_by_line(spark: SparkSession, broke
         assert len(lines) == len(set(lines)) == 20 * (round + 1)
 
 
+@pytest.mark.prove("7 s; the other tests of this file, whose session knows the source, stand for it")
 def test_a_session_may_be_told_of_the_source(spark: SparkSession, broker: rowq.Broker, url: str) -> None:
     broker.send("orders", 1)
     rowq.spark.register(spark)

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import rowq
+from tests.support.life import depths
 
 WITHIN = 240
 
@@ -86,7 +87,7 @@ def test_one_bad_row_and_nothing_is_written(spark: SparkSession, broker: rowq.Br
     frame = spark.range(0, 10, 1, 2).selectExpr("CASE WHEN id = 7 THEN 'no JSON' ELSE '{}' END AS payload")
     with pytest.raises(PySparkException, match=r"InvalidArgument: row 2: "):
         save(frame, url, queue="orders")
-    assert not list(broker.walk("orders"))
+    assert depths(broker, "orders") == {}
 
 
 def test_what_cannot_be_meant_is_refused(numbers: DataFrame, broker: rowq.Broker, url: str) -> None:

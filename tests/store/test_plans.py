@@ -17,6 +17,7 @@ from tests.store.statements import plan_of
 MAY_SCAN = {
     "is_installed": "sqlite_master",
     "read_all_settings": "as many rows as there are queues",
+    "list_queue_names": "in order of name, up to the limit and no further",
     "read_api_keys": "as many rows as there are keys",
     "list_ended_sessions": "as many rows as there are sessions, once a minute and at each login",
     "list_surplus_sessions": "as many rows as there are sessions, at each login",

@@ -10,10 +10,14 @@ import pytest
 _REST = pytest.mark.prove("another case of the same promise: each test has one of every group in make test, all tests together have all")
 
 
-def covering(test: str, *groups: Sequence[str]) -> list[object]:
-    """Cases for `parametrize`. The name of the test decides, so that every run makes the same choice, and tests differ."""
-    chosen = {_choice(test, group) for group in groups}
-    return [pytest.param(case, marks=() if case in chosen else _REST) for group in groups for case in group]
+def covering(metafunc: pytest.Metafunc, *groups: Sequence[str]) -> list[object]:
+    """Cases for `parametrize`. The name of the test decides, so that every run makes the same choice, and tests differ. In `make test`
+    the others are not even collected, which would take longer than some of them run."""
+    chosen = {_choice(metafunc.function.__name__, group) for group in groups}
+    is_short = metafunc.config.option.markexpr == "not prove"
+    return [
+        pytest.param(case, marks=() if case in chosen else _REST) for group in groups for case in group if case in chosen or not is_short
+    ]
 
 
 def cover(items: Sequence[pytest.Item], parameter: str) -> None:

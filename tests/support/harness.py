@@ -1,18 +1,16 @@
-"""A database with a broker on it and a clock that only the test moves. The ways to one are in BACKENDS."""
+"""A database with a broker on it and a clock that only the test moves. The ways to one are in OPENERS."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import pytest
-
 import rowq
 from rowq import Broker, ManualClock
 from tests.support.blocking import BlockingBroker, LoopThread
-from tests.support.database import Database, new_database, run
+from tests.support.database import KINDS, Database, new_database, run
 
 if TYPE_CHECKING:
     from tests.support.server import Server
@@ -29,12 +27,6 @@ class Harness:
         self._opener = opener
         self._open: list[Broker] = []
         self.broker = self.open()
-
-    def needs(self, verb: str) -> Broker:
-        """The broker, if it has that verb; test_verbs.py says which may lack one."""
-        if not hasattr(self.broker, verb):
-            pytest.skip(f"this broker does not {verb}")
-        return self.broker
 
     @property
     def url(self) -> str:
@@ -104,12 +96,11 @@ OPENERS: dict[str, Callable[[LoopThread], Opener]] = {
     "http-sync": lambda loop: _served(loop, rowq.connect),
     "http-async": lambda loop: _served(loop, _blocking(loop)),
 }
-BACKENDS = (
-    ("sqlite-sync", "sqlite-async"),
-    ("sqlite-http-sync", "sqlite-http-async"),
-    *(tuple(f"{kind}-{way}" for way in OPENERS) for kind in ("postgresql", "mariadb")),
-)
-"""A kind of database, and the way to it: of each group every test runs one in `make test`, which one depends on the test."""
+
+
+def backends(ways: Iterable[str] = tuple(OPENERS)) -> list[list[str]]:
+    """Kinds of databases, each with the ways to it: of each kind every test runs one in `make test`, which one depends on the test."""
+    return [[f"{kind}-{way}" for way in ways] for kind in KINDS]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rowq import Broker, Delivery, ManualClock, Message, MessageNotFound, State
+from rowq import Broker, Delivery, ManualClock, Message, MessageNotFound, QueueNotFound, State
 
 
 def take(broker: Broker, queue: str = "q", **options: Any) -> Delivery:
@@ -99,8 +99,11 @@ def comes_after(broker: Broker, clock: ManualClock, seconds: float, queue: str =
 
 
 def depths(broker: Broker, queue: str = "q") -> dict[str, int]:
-    """How many messages are in which state; empty states are left out."""
-    stats = broker.stats(queue)
+    """How many messages are in which state; empty states are left out. A queue that does not exist has none."""
+    try:
+        stats = broker.stats(queue)
+    except QueueNotFound:
+        return {}
     counts = {state.value: getattr(stats, state.value) for state in State}
     return {state: count for state, count in counts.items() if count}
 

@@ -18,6 +18,8 @@ from tests.support.background import Background
 from tests.support.database import Database, run
 from tests.support.patience import eventually
 
+pytestmark = pytest.mark.one_of("kind")
+
 PATIENT = 60
 WITHIN = 120
 SERVERS = ("postgresql", "mariadb")

@@ -16,6 +16,8 @@ from tests.support.crowd import together
 from tests.support.tables import faults_of
 from tests.tabular.publishing import keyed, numbered
 
+pytestmark = pytest.mark.one_of("kind")
+
 VERSIONS, COUNT = 25, 120
 WITHIN = 120
 KEYED = Mapping(queue="q", key="key")

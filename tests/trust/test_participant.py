@@ -59,6 +59,7 @@ def parts() -> Iterator[list[Part]]:
             part.process.wait(30)
 
 
+@pytest.mark.prove("13 s; the torture with one of each role in test_torture.py stands for it")
 def test_all_roles_take_part_until_all_is_drained_and_the_checker_agrees(tmp_path: Path, parts: list[Part]) -> None:
     url = f"sqlite:///{tmp_path}/queue.db"
     with rowq.connect(url) as broker:

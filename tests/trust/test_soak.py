@@ -27,6 +27,7 @@ MB = 1_000_000
 SECONDS = 500
 
 
+@pytest.mark.prove("14 s; the tests of its parts beside it stand for it")
 def test_a_tiny_soak_on_sqlite_accounts_for_everything_and_is_written_down(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trust.soak", "--database", "sqlite", "--messages", "4000", "--kept", "0.5", "--batch", "50"]
     done = subprocess.run(

@@ -22,7 +22,7 @@ from tests.workers.moving import MovingClock, moving_clock
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test in process and over HTTP, on one of the databases each; in `make prove` on all."""
     if "broker" in metafunc.fixturenames:
-        ways = covering(metafunc.function.__name__, KINDS, [f"{kind}-http" for kind in KINDS])
+        ways = covering(metafunc, KINDS, [f"{kind}-http" for kind in KINDS])
         metafunc.parametrize("broker", ways, indirect=True)
 
 
@@ -33,18 +33,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingClock]:
         yield clock
 
 
+def with_history(broker: rowq.Broker) -> rowq.Broker:
+    """What was processed stays readable."""
+    broker.configure("q", keep="outcome")
+    return broker
+
+
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread, clock: MovingClock) -> Iterator[rowq.Broker]:
     kind, _, is_served = request.param.partition("-")
     database = new_database(kind, tmp_path)
     if not is_served:
         with rowq.connect(database.url, clock=clock) as broker:
-            yield broker
+            yield with_history(broker)
         return
     server = Server(loop, database.url, clock=clock)
     try:
         with rowq.connect(server.url) as broker:
-            yield broker
+            yield with_history(broker)
     finally:
         server.stop()
 
@@ -69,7 +75,7 @@ def server(file_url: str, loop: LoopThread, clock: MovingClock) -> Iterator[Serv
 @pytest.fixture
 def remote(server: Server) -> Iterator[rowq.Broker]:
     with rowq.connect(f"{server.url}?timeout=20") as broker:
-        yield broker
+        yield with_history(broker)
 
 
 Away = Callable[[], AbstractContextManager[None]]
@@ -103,4 +109,4 @@ def start(tmp_path: Path) -> Iterator[Start]:
 @pytest.fixture
 def file_broker(file_url: str) -> Iterator[rowq.Broker]:
     with rowq.connect(file_url) as broker:
-        yield broker
+        yield with_history(broker)

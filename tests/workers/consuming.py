@@ -32,7 +32,6 @@ def main(url: str, way: str, batch: int, lease: float, beat: float, dead_after: 
             beat=beat,
             dead_after=dead_after,
             delivery=delivery,
-            wait=0.1,
         )
         with consumer:
             say("registered", registered(consumer).id)

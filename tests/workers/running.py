@@ -21,14 +21,14 @@ def handle(delivery: rowq.Delivery) -> None:
 def run(url: str) -> None:
     with rowq.connect(url) as broker:
         say("running")
-        broker.consumer("q", handle).run()
+        broker.consumer("q", handle, batch_size=3).run()  # what is not begun goes back when it is told to end: a sign for the test
         say("ended")
 
 
 async def run_in_loop(url: str) -> None:
     async with rowq.connect_async(url) as broker:
         say("running")
-        await broker.consumer("q", handle).run()
+        await broker.consumer("q", handle, batch_size=3).run()  # what is not begun goes back when it is told to end: a sign for the test
         say("ended")
 
 

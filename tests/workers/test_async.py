@@ -22,7 +22,9 @@ LEASE, FOR_EVER = 600, 3_600
 
 @asynccontextmanager
 async def connected(url: str, **options: Any) -> AsyncIterator[AsyncBroker]:
+    """What was processed stays readable."""
     async with asyncio.timeout(60), rowq.connect_async(url, **options) as broker:
+        await broker.configure("q", keep="outcome")
         yield broker
 
 
@@ -80,7 +82,7 @@ def test_messages_are_handled_in_tasks(database: Database) -> None:
                 threads.add(threading.current_thread())
                 await together.wait()
 
-            async with broker.consumer("q", handle, concurrency=8, batch_size=5, wait=0.1):
+            async with broker.consumer("q", handle, concurrency=8, batch_size=5):
                 await finished(broker, 24)
             assert threads == {threading.current_thread()}
             assert {(await broker.get(id)).outcome for id in ids} == {"acked"}
@@ -94,7 +96,7 @@ def test_a_function_that_blocks_runs_in_a_thread(file_url: str) -> None:
         async with connected(file_url) as broker:
             await send(broker, 40)
             together = threading.Barrier(20)
-            async with broker.consumer("q", lambda delivery: together.wait(20), concurrency=20, wait=0.1):
+            async with broker.consumer("q", lambda delivery: together.wait(20), concurrency=20):
                 await finished(broker, 40)
 
     asyncio.run(scene())
@@ -114,7 +116,7 @@ def test_what_fails_comes_back_and_what_is_lost_is_told(server: Server, clock: M
                 told.set()
 
             (id,) = await send(broker, 1)
-            consumer = broker.consumer("q", handle, lease=LEASE, beat=0.1, dead_after=FOR_EVER, wait=0.1)
+            consumer = broker.consumer("q", handle, lease=LEASE, beat=0.1, dead_after=FOR_EVER, retry=0.02)
             async with consumer:
                 await told.wait()
             assert [event.event for event in await broker.audit(id)].count("nacked") == 2
@@ -138,7 +140,7 @@ def test_a_lease_is_kept_although_the_function_blocks_the_loop(file_url: str, cl
                     clock.advance(LEASE * 0.4)
                     eventually(lambda: extensions(id) >= times)  # noqa: B023  # called at once
 
-            async with broker.consumer("q", block, lease=LEASE, beat=0.1, dead_after=FOR_EVER, wait=0.1):
+            async with broker.consumer("q", block, lease=LEASE, beat=0.1, dead_after=FOR_EVER):
                 await finished(broker, 1)
             assert attempts == [1]
 
@@ -155,7 +157,7 @@ def test_cancelling_a_run_finishes_what_is_begun(file_url: str) -> None:
                 begun.set()
                 await go_on.wait()
 
-            running = asyncio.create_task(broker.consumer("q", handle, wait=0.1).run())
+            running = asyncio.create_task(broker.consumer("q", handle, batch_size=5).run())
             await begun.wait()
             running.cancel()
             await asyncio.sleep(0)
@@ -182,7 +184,7 @@ def test_whatever_the_function_raises_concerns_its_message_alone(file_url: str, 
     async def scene() -> None:
         async with connected(file_url) as broker:
             await send(broker, 2)
-            async with broker.consumer("q", await_and_raise if is_coroutine else raise_once, wait=0.1):
+            async with broker.consumer("q", await_and_raise if is_coroutine else raise_once, retry=0.02):
                 await finished(broker, 2)
 
     asyncio.run(scene())
@@ -199,6 +201,6 @@ def test_a_consumer_whose_task_is_cancelled_does_not_end_without_a_word(file_url
         async with connected(file_url) as broker:
             await send(broker, 1)
             with pytest.raises(asyncio.CancelledError):
-                await broker.consumer("q", cancel_itself, concurrency=3, wait=0.1).run()
+                await broker.consumer("q", cancel_itself, concurrency=3).run()
 
     asyncio.run(scene())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,7 +15,7 @@ from typing import Any, NoReturn
 import pytest
 
 import rowq
-from rowq import Broker, BrokerClosed, Delivery, InvalidArgument, RowqError, State
+from rowq import Broker, BrokerClosed, Delivery, InvalidArgument, RowqError, Settings, State
 from rowq.model.queue import DeliveryMode
 from rowq.workers.consumer import Consumer
 from rowq.workers.plan import Process
@@ -25,12 +26,12 @@ from tests.workers.conftest import Away
 from tests.workers.handling import Gate, Notes, registered
 from tests.workers.moving import MovingClock
 
-LEASE, FOR_EVER = 600, 3_600
+LEASE, FOR_EVER, WAIT = 600, 3_600, 60
 
 
 def consume(broker: Broker, process: Process, **options: Any) -> Consumer:
-    """One that soon notices that it is to stop."""
-    return broker.consumer("q", process, wait=0.05, **options)
+    """One that soon tries again."""
+    return broker.consumer("q", process, **{"retry": 0.02, **options})
 
 
 def fail(delivery: Delivery) -> NoReturn:
@@ -116,13 +117,57 @@ def test_the_function_may_be_a_coroutine(broker: Broker) -> None:
     assert sorted(seen) == list(range(12))
 
 
-def test_what_fails_comes_back_at_once_and_without_limit(broker: Broker) -> None:
-    (id,) = send(broker, 1)
-    notes = Notes(lambda delivery: fail(delivery) if delivery.attempt < 12 else None)
-    with consume(broker, notes):
-        eventually(lambda: is_finished(broker, id))
-    assert [delivery.attempt for delivery in notes.taken] == list(range(1, 13))
-    assert broker.get(id).outcome == "acked"
+@pytest.mark.parametrize("comes_first", ["the consumer", "the sender"])
+def test_a_queue_has_the_same_defaults_however_it_comes_into_being(broker: Broker, clock: MovingClock, comes_first: str) -> None:
+    notes = Notes(fail)
+    consumer = broker.consumer("fresh", notes, dead_after=FOR_EVER)
+    if comes_first == "the consumer":
+        registered(consumer.start())
+    id = broker.send("fresh", "x")
+    with consumer:
+        for attempt in range(1, 5):
+            notes.await_taken(attempt)
+            eventually(lambda: broker.get(id).state is State.SCHEDULED)
+            assert len(notes.taken) == attempt
+            clock.advance(60)  # the longest backoff of the defaults
+        eventually(lambda: broker.stats("fresh").dead == 1)
+    assert [delivery.attempt for delivery in notes.taken] == [1, 2, 3, 4, 5]
+    assert broker.get(id).reason == "max_attempts_reached"
+    assert broker.settings("fresh") == Settings()
+
+
+def test_where_attempts_are_without_limit_the_backoff_still_applies(broker: Broker, clock: MovingClock) -> None:
+    broker.configure("q", max_attempts=0)
+    id = broker.send("q", "x")
+    notes = Notes(fail)
+    with broker.consumer("q", notes, dead_after=FOR_EVER):
+        for attempt in range(1, 8):
+            notes.await_taken(attempt)
+            eventually(lambda: broker.get(id).state is State.SCHEDULED)
+            assert len(notes.taken) == attempt
+            clock.advance(60)
+    assert [delivery.attempt for delivery in notes.taken[:7]] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_slow_consumer_keeps_no_message_from_an_idle_one(broker: Broker) -> None:
+    send(broker, 10)
+    gate, notes = Gate(), Notes()
+    with consume(broker, gate):
+        gate.await_arrivals()
+        with consume(broker, notes):
+            eventually(lambda: broker.stats("q").finished == 9)
+        gate.open()
+    assert len(notes.taken) == 9
+
+
+def test_an_idle_consumer_stops_at_once(broker: Broker) -> None:
+    consumer = broker.consumer("q", print, wait=WAIT, beat=0.05).start()
+    registered(consumer)
+    broker.send("q", "x")
+    eventually(lambda: broker.stats("q").finished == 1)  # from now on it waits for the next
+    started = time.monotonic()
+    consumer.stop()
+    assert time.monotonic() - started < WAIT / 2
 
 
 def test_what_fails_costs_no_other_message_of_its_batch(broker: Broker) -> None:
@@ -134,17 +179,17 @@ def test_what_fails_costs_no_other_message_of_its_batch(broker: Broker) -> None:
 
 
 def test_what_always_fails_stops_no_other_message(broker: Broker) -> None:
-    broker.producer("q").push("hopeless", deadline=3600)
+    broker.send("q", "hopeless")
     send(broker, 10)
-    with consume(broker, lambda delivery: fail(delivery) if delivery.payload == "hopeless" else None, batch_size=1):
-        eventually(lambda: broker.stats("q").finished == 10)
-    assert depths(broker)["ready"] == 1
+    with consume(broker, lambda delivery: fail(delivery) if delivery.payload == "hopeless" else None):
+        eventually(lambda: depths(broker) == {"finished": 10, "dead": 1})
 
 
 @pytest.mark.parametrize("mode", ["at_least_once", "at_most_once"])
 def test_past_its_deadline_what_fails_is_failed(broker: Broker, clock: MovingClock, mode: DeliveryMode) -> None:
+    broker.configure("q", on_exhausted="fail")
     id = broker.producer("q").push("x", deadline=3_600).result()
-    with consume(broker, fail, delivery=mode, retry=600, beat=0.1):
+    with consume(broker, fail, delivery=mode, retry=600, beat=0.1, limit="deadline"):
         eventually(lambda: broker.get(id).state is State.SCHEDULED)  # it has failed once, and is to be tried again
         clock.advance(7_200)
         eventually(lambda: is_finished(broker, id))
@@ -163,6 +208,7 @@ def test_past_its_deadline_a_message_is_still_handed_over_at_least_once(broker: 
 
 
 def test_past_its_deadline_a_message_is_never_handed_over_at_most_once(broker: Broker, clock: MovingClock) -> None:
+    broker.configure("q", on_exhausted="fail")
     id = broker.producer("q").push("x", deadline=3_600).result()
     clock.advance(7_200)
     notes = Notes()
@@ -175,8 +221,8 @@ def test_what_its_sender_limits_to_one_attempt_is_handed_over_once(broker: Broke
     id = broker.producer("q", max_attempts=1).push("x").result()
     notes = Notes(fail)
     with consume(broker, notes, delivery="at_most_once"):
-        eventually(lambda: is_finished(broker, id))
-    assert (len(notes.taken), broker.get(id).outcome) == (1, "failed")
+        eventually(lambda: broker.get(id).state is State.DEAD)
+    assert (len(notes.taken), broker.get(id).reason) == (1, "max_attempts_reached")
 
 
 def test_where_a_queue_limits_the_attempts_what_fails_becomes_a_dead_letter(broker: Broker) -> None:
@@ -192,7 +238,7 @@ def test_an_operators_settings_are_left_alone(broker: Broker) -> None:
     broker.configure("q", on_exhausted="dead", keep="none", max_attempts=0)
     before = broker.settings("q")
     id = broker.send("q", "x", deadline=0.2)
-    with consume(broker, fail, retry=0.02):
+    with consume(broker, fail, limit="deadline"):
         eventually(lambda: broker.stats("q").dead == 1)
     assert broker.settings("q") == before
     assert broker.get(id).reason == "deadline_exceeded"
@@ -202,7 +248,7 @@ def test_an_operators_settings_are_left_alone(broker: Broker) -> None:
 def test_stopping_finishes_what_is_begun_and_gives_the_rest_back_uncounted(broker: Broker, mode: DeliveryMode) -> None:
     ids = send(broker, 10)
     gate = Gate()
-    consumer = consume(broker, gate, delivery=mode).start()
+    consumer = consume(broker, gate, delivery=mode, batch_size=10).start()
     gate.await_arrivals()
     stopping = threading.Thread(target=consumer.stop)
     stopping.start()
@@ -308,7 +354,7 @@ def test_a_function_whose_message_is_lost_is_told(broker: Broker, clock: MovingC
 def test_what_is_done_is_settled_while_the_next_message_takes_long(broker: Broker) -> None:
     ids = send(broker, 2)
     gate = Gate()
-    consumer = consume(broker, lambda delivery: gate(delivery) if delivery.payload == 1 else None)
+    consumer = consume(broker, lambda delivery: gate(delivery) if delivery.payload == 1 else None, batch_size=2)
     with consumer:
         gate.await_arrivals()
         eventually(lambda: is_finished(broker, ids[0]))
@@ -422,6 +468,7 @@ def test_a_consumer_that_cannot_go_on_says_why(file_url: str) -> None:
         {"lease": 0},
         {"wait": -1},
         {"delivery": "exactly_once"},
+        {"limit": "patience"},
         {"partitioned": 1},
         {"beat": 0},
         {"beat": 5},

@@ -18,6 +18,8 @@ from tests.support.server import Server
 from tests.support.tables import faults_of
 from tests.workers.handling import Notes
 
+pytestmark = pytest.mark.one_of("database")
+
 BATCH, BEAT = 20, 0.3
 LEASE, DEAD_AFTER = 600, 60
 """Longer than any machine stands still: those that are killed are put into the past instead (`let_time_pass_for`)."""
@@ -43,6 +45,7 @@ def test_all_is_processed_although_some_are_killed_and_one_is_added(
     database: Database, start: Start, way: str, consumers: int, kills: int, messages: int
 ) -> None:
     with rowq.connect(database.url) as broker:
+        broker.configure("q", keep="outcome")
         rivals = [start("consuming", database.url, way, BATCH, LEASE, BEAT, DEAD_AFTER) for _ in range(consumers)]
         process_all(broker, database, rivals, kills, messages)
     assert faults_of(database.url) == {}
@@ -55,6 +58,7 @@ def test_all_is_processed_over_http_too(
     server: Server, file_database: Database, start: Start, way: str, consumers: int, kills: int, messages: int
 ) -> None:
     with rowq.connect(server.url) as broker:
+        broker.configure("q", keep="outcome")
         rivals = [start("consuming", server.url, way, BATCH, LEASE, BEAT, DEAD_AFTER) for _ in range(consumers)]
         process_all(broker, file_database, rivals, kills, messages)
     assert faults_of(file_database.url) == {}
@@ -137,17 +141,19 @@ def test_one_that_is_stopped_in_its_tracks_does_nothing_until_it_has_registered_
 
 
 def test_what_a_killed_consumer_held_is_failed_at_most_once(database: Database, start: Start) -> None:
-    rival = start("consuming", database.url, "competing", 1000, 0.5, 0.1, 1, "at_most_once")
+    rival = start("consuming", database.url, "competing", 1000, LEASE, BEAT, DEAD_AFTER, "at_most_once")
     with rowq.connect(database.url) as broker:
+        broker.configure("q", keep="outcome", on_exhausted="fail", delivery="at_most_once")
         rival.await_said("connected")
         rival.tell("go")
-        rival.await_said("registered")
+        ((killed,),) = rival.await_said("registered")
         sent = broker.send_many("q", range(500))
         eventually(lambda: did(rival))
         rival.kill()
         done = did(rival)
+        let_time_pass_for([killed], database)
         notes = Notes()
-        with broker.consumer("q", notes, delivery="at_most_once", wait=0.1):
+        with broker.consumer("q", notes, delivery="at_most_once"):
             eventually(lambda: broker.stats("q").finished == 500)
         assert not {delivery.id for delivery in notes.taken} & set(done)
         outcomes = Counter(broker.get(id).outcome for id in sent)
@@ -163,7 +169,7 @@ def test_sigterm_ends_a_running_consumer_in_good_order(file_url: str, start: Sta
     rival = start("running", file_url, where)
     with rowq.connect(file_url) as broker:
         rival.await_said("running")
-        broker.configure("q", keep="outcome")  # whoever comes first makes the queue: we, or the consumer
+        broker.configure("q", keep="outcome")
         ids = broker.send_many("q", range(3))
         rival.await_said("begun")
         for _ in range(times):

@@ -29,7 +29,7 @@ def test_a_key_that_may_only_send_produces_and_one_that_may_only_receive_consume
     notes = Notes()
     with connected(server, "pusher") as pusher, connected(server, "worker") as worker:
         pusher.producer("q").push("x")
-        with worker.consumer("q", notes, wait=0.05):
+        with worker.consumer("q", notes):
             eventually(lambda: worker.stats("q").depth == 0)
         assert notes.payloads == ["x"]
         assert worker.policy("q") == rowq.Policy(), "nobody who may configure was asked"
@@ -56,7 +56,7 @@ def test_a_consumer_whose_key_is_revoked_ends_and_says_why(server: Server) -> No
     with connected(server, "boss") as boss:
         secret = boss.create_key("guest", scopes=["receive"])
         with rowq.connect(server.url, api_key=secret) as broker:
-            consumer = broker.consumer("q", print, wait=0.05, beat=0.05).start()
+            consumer = broker.consumer("q", print, beat=0.05).start()
             registered(consumer)
             boss.revoke_key("guest")
             with pytest.raises(Unauthorized):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq import Broker, BrokerClosed, InvalidArgument, PayloadTooLarge, QueueFull, RowqError, ServerUnavailable, State, StoreBusy
+from rowq import Broker, BrokerClosed, InvalidArgument, PayloadTooLarge, QueueFull, RowqError, ServerUnavailable, Settings, State, StoreBusy
 from tests.support.database import new_database, run
 from tests.support.life import payloads
 from tests.support.patience import eventually
@@ -226,14 +226,13 @@ def test_no_more_is_taken_than_may_wait_while_the_server_is_away(away: Away, rem
     assert all(one.done() for one in pushed)
 
 
-def test_a_new_queue_is_made_as_producers_promise_and_an_old_one_is_left_alone(broker: Broker) -> None:
+def test_a_producer_sets_no_settings(broker: Broker) -> None:
     broker.configure("old", max_attempts=2)
     before = broker.settings("old")
     broker.producer("old").push("x")
     broker.producer("new").push("x")
     assert broker.settings("old") == before
-    policy = broker.policy("new")
-    assert (policy.keep, policy.on_exhausted, policy.max_attempts) == ("outcome", "fail", 0)
+    assert broker.settings("new") == Settings()
 
 
 @pytest.mark.parametrize("options", [{"batch_size": 0}, {"batch_size": True}, {"linger": -1}, {"priority": "high"}])

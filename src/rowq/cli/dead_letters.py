@@ -11,7 +11,6 @@ from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
 from rowq.cli.failure import NOTHING, Failure
-from rowq.cli.hint import hint_unknown
 from rowq.cli.listing import show_messages
 from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
@@ -55,8 +54,6 @@ def dead(
             limit=limit,
             newest=newest,
         )
-        if not messages:
-            hint_unknown(broker, queue)
     show_messages(session.output, messages, rowq.State.DEAD, limit)
 
 
@@ -72,8 +69,6 @@ def failures(
     """
     with session.connect() as broker:
         found = broker.failures(queue, limit=limit)
-        if not found.failures:
-            hint_unknown(broker, queue)
     if session.output.json:
         session.output.document(fields(found))
         return
@@ -110,8 +105,6 @@ def redrive(
         total = len(ids) if ids else _total(broker.stats(queue).dead, limit, filtered=filtered)
         with bar(f"redrive {queue}", total) as advance:
             count = broker.redrive(queue, ids=ids or None, where=where if filtered else None, limit=limit, rate=rate, progress=advance)
-        if not count:
-            hint_unknown(broker, queue)
     session.output.answer(f"{counted(count, 'dead letter')} redriven", queue=queue, redriven=count)
     _insist_on_all(ids, count, limit, queue)
 
@@ -142,8 +135,6 @@ def delete_dead(
         confirm(f"Delete {those} of {queue} for good?", yes=yes)
         with bar(f"delete-dead {queue}", len(ids) if ids else None) as advance:
             count = broker.delete_dead(queue, ids=ids or None, where=where if filtered else None, limit=limit, progress=advance)
-        if not count:
-            hint_unknown(broker, queue)
     session.output.answer(f"{counted(count, 'dead letter')} deleted", queue=queue, deleted=count)
     _insist_on_all(ids, count, limit, queue)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import rowq
 from rowq.cli.text import visible
@@ -21,15 +21,27 @@ def hint(sentence: str) -> None:
 
 
 def hint_unknown(broker: rowq.Broker, queue: str) -> None:
-    """Nothing was found: perhaps since the name is mistyped, which is no error, as a queue exists by use."""
-    if not is_seen():
-        return
-    name = split_name(queue)[0]
-    with suppress(rowq.RowqError):  # a key that may not list queues
-        known = [stats.queue for stats in broker.queues()]
-        if name not in known:
-            alike = difflib.get_close_matches(name, known, n=1)
-            hint(f"there is no queue {name!r}" + (f": did you mean {alike[0]!r}?" if alike else " so far"))
+    """Nothing was received: perhaps since the name is mistyped, which is not an error, as a receive may wait for a new queue."""
+    if is_seen() and (missing := _missing(broker, split_name(queue)[0])) is not None:
+        hint(str(missing))
+
+
+@contextmanager
+def told_of_new(broker: rowq.Broker, queue: str) -> Iterator[None]:
+    """Around a command that makes a queue where there is none: a new one may be a typing error, and is told on stderr."""
+    is_new = _missing(broker, queue) is not None
+    yield
+    if is_new and sys.stderr is not None:
+        sys.stderr.write(f"{visible(f'created the queue {queue}')}\n")
+
+
+def _missing(broker: rowq.Broker, queue: str) -> rowq.QueueNotFound | None:
+    with suppress(rowq.RowqError):  # a malformed name is told by the command, and a key may be for sending only
+        try:
+            broker.settings(queue)
+        except rowq.QueueNotFound as error:
+            return error
+    return None
 
 
 def hint_paused(broker: rowq.Broker, queue: str) -> None:

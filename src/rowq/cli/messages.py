@@ -13,7 +13,7 @@ from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
 from rowq.cli.failure import NOTHING, Failure
-from rowq.cli.hint import hint_paused, hint_unknown
+from rowq.cli.hint import hint_paused, hint_unknown, told_of_new
 from rowq.cli.listing import show_details, show_messages
 from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
@@ -55,7 +55,7 @@ def send(
     if text and raw:
         raise rowq.InvalidArgument("a payload is text or bytes: give one of --text and --bytes")
     content = value.payload(value.payload_data(payload, file), text=text, raw=raw)
-    with session.connect(create=True) as broker:
+    with session.connect(create=True) as broker, told_of_new(broker, queue):
         sent = broker.send(
             queue,
             content,
@@ -132,8 +132,6 @@ def browse(
             limit=limit,
             newest=newest,
         )
-        if not messages:
-            hint_unknown(broker, queue)
     show_messages(session.output, messages, state, limit)
 
 

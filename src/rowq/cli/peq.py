@@ -19,7 +19,7 @@ def install(
     """Make the procedures of PEQ for a queue, in a schema of its name.
 
     They work on the tables of rowq: what enqueue sends is received by everybody, and dequeue hands out what anybody sent.
-    Again after an upgrade, to bring them up to this release. It needs a database on PostgreSQL that has the tables already: rowq migrate.
+    Again after an upgrade, to bring them up to this release. It needs a database on PostgreSQL.
     """
     make_door(session.url, schema)
     session.output.answer(f"the procedures of the queue {schema} are in the schema {schema}", schema=schema, queue=schema)

@@ -10,7 +10,7 @@ import rowq
 from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
-from rowq.cli.hint import hint_unknown
+from rowq.cli.hint import told_of_new
 from rowq.cli.output import Column
 from rowq.cli.parameter import OptionalQueue, Queue, Yes, duration_option
 from rowq.cli.progress import bar
@@ -27,8 +27,6 @@ def stats(session: Session, queue: OptionalQueue = None) -> None:
     """Count the messages of one queue, or of all, by state."""
     with session.connect() as broker:
         counts = broker.queues() if queue is None else [broker.stats(queue)]
-        if queue is not None:
-            hint_unknown(broker, queue)
     if session.output.json:
         documents = [{**fields(count), "depth": count.depth} for count in counts]
         session.output.document(documents if queue is None else documents[0])
@@ -75,14 +73,15 @@ def configure(
     changes = read_pairs(pairs or [])
     with session.connect(create=bool(changes)) as broker:
         if changes:
-            broker.configure(queue, **changes)
+            with told_of_new(broker, queue):
+                broker.configure(queue, **changes)
         policy, origins = broker.policy(queue), broker.origins(queue)
     show_settings(session.output, queue, policy, origins)
 
 
 def pause(session: Session, queue: Queue) -> None:
     """Hand out nothing more of a queue; sending goes on."""
-    with session.connect(create=True) as broker:
+    with session.connect() as broker:
         broker.pause(queue)
     session.output.answer(f"{queue} is paused", queue=queue, paused=True)
 
@@ -106,7 +105,6 @@ def purge(
     states = state or ([rowq.State.DEAD] if split_name(queue)[1] else list(_WAITING))
     with session.connect() as broker:
         counts = broker.stats(queue)
-        hint_unknown(broker, queue)
         named = " and ".join(f"{getattr(counts, each):,} {each}" for each in states)
         confirm(f"Delete {named} from {queue}?", yes=yes)  # a question, not a query  # nosec
         with bar(f"purge {queue}", sum(getattr(counts, each) for each in states)) as advance:

@@ -17,6 +17,8 @@ from rowq.cli.failure import Failure, ReaderGone
 if TYPE_CHECKING:
     from rowq.server.run import Address
 
+UVICORN = "0.54."
+"""The releases whose connections the server knows from the inside, as pyproject.toml says it to pip."""
 _LISTENING = "Listening"
 _LIMITS = "Limits"
 _LOGS = "Logs and traces"
@@ -100,8 +102,15 @@ def serve(
     Keys are made with rowq keys create, or come from ROWQ_API_KEY. Without any key it listens on this machine only.
     """
     flags = {name: given for name, given in locals().items() if name not in ("session", "config") and given is not None}
-    from rowq.server.config import load
-    from rowq.server.run import serve as run
+    try:
+        import uvicorn
+
+        from rowq.server.config import load
+        from rowq.server.run import serve as run
+    except ImportError as error:
+        raise Failure(f"the server needs packages that are not installed: pip install 'rowq[server]' [{error}]") from None
+    if not uvicorn.__version__.startswith(UVICORN):
+        raise Failure(f"the server needs uvicorn {UVICORN}, and this is {uvicorn.__version__}: pip install 'rowq[server]'")
 
     if session.given_url not in (None, os.environ.get("ROWQ_URL")):  # a variable is not on the command line, for everybody to read
         flags["url"] = session.given_url

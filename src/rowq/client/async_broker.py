@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Never, cast
 
 from rowq.async_broker import AsyncBroker
@@ -24,5 +23,4 @@ class AsyncRemoteBroker(AsyncBroker):
 
     async def close(self) -> None:
         if self._opened is not None:
-            self._opened.close()
-            await asyncio.sleep(0)  # the loop lets go of its connections
+            await cast(RemoteEngine, self._opened).close_async()

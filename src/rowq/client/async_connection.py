@@ -7,9 +7,10 @@ import socket
 from typing import cast
 
 from rowq.client.address import Address
-from rowq.client.connection import tune, unreached
+from rowq.client.connection import HURRY, tune, unreached
 from rowq.client.http import Answer, Garbled, Reader
 from rowq.client.retrying import Lost
+from rowq.waiting import Interrupt
 
 
 async def open_async_connection(address: Address, seconds: float) -> AsyncConnection:
@@ -31,23 +32,44 @@ class AsyncConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._answered: asyncio.Future[Answer] | None = None
+        self._is_asked = False
+        """A question is open: its answer is read, also while no caller waits for it."""
         self.idle_since = 0.0
         self.is_waiting = False
 
-    async def ask(self, request: bytes, seconds: float) -> Answer:
-        """Raises Lost; then the connection is of no more use, nor is it after a cancellation."""
+    async def ask(self, request: bytes, seconds: float, interrupt: Interrupt | None = None) -> Answer:
+        """Raises Lost; then the connection is of no more use. After a cancellation the answer can be recalled."""
         if self._transport is None or self._transport.is_closing():
             raise Lost("the connection was closed", may_have_arrived=False, is_stale=True)
         self._reader.begin()
-        self._answered = self._loop.create_future()
+        self._is_asked = True
         self._transport.write(request)
+        if interrupt is None:
+            return await self._await(seconds)
+        with interrupt.watched(self.hurry_from_anywhere):
+            return await self._await(seconds)
+
+    async def recall(self, seconds: float) -> Answer:
+        """The answer to a question whose caller was cancelled while it waited for the answer."""
+        if not self._reader.is_complete:
+            self.hurry()
+            return await self._await(seconds)
+        self._is_asked = self._is_new = False
+        return self._reader.answer()
+
+    async def _await(self, seconds: float) -> Answer:
+        self._answered = self._loop.create_future()
+        if self._transport is None:
+            raise Lost("the connection was closed", may_have_arrived=True)
         try:
             async with asyncio.timeout(seconds):
-                return await self._answered
+                answer = await self._answered
         except TimeoutError:
             raise Lost("it took too long", may_have_arrived=True) from None
         finally:
             self._answered = None
+        self._is_asked = False
+        return answer
 
     @property
     def may_be_kept(self) -> bool:
@@ -55,6 +77,15 @@ class AsyncConnection(asyncio.Protocol):
 
     def is_quiet(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
+
+    def hurry(self) -> None:
+        """Has the server answer now what it was asked to wait for (see connection.py)."""
+        if self._transport is not None:
+            self._transport.write(HURRY)
+
+    def hurry_from_anywhere(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.hurry)
 
     def close(self) -> None:
         if self._transport is not None:
@@ -70,8 +101,8 @@ class AsyncConnection(asyncio.Protocol):
         tune(cast(socket.socket, transport.get_extra_info("socket")))
 
     def data_received(self, data: bytes) -> None:
-        if self._answered is None:
-            self.close()  # nobody asked: it says goodbye
+        if not self._is_asked:
+            self.close()  # the server says goodbye
             return
         try:
             self._reader.feed(data)
@@ -79,7 +110,7 @@ class AsyncConnection(asyncio.Protocol):
             self._fail(str(error))
             self.close()
             return
-        if self._reader.is_complete and not self._answered.done():
+        if self._reader.is_complete and self._answered is not None and not self._answered.done():
             self._is_new = False
             self._answered.set_result(self._reader.answer())
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from rowq.client.address import Address
 from rowq.client.async_connection import AsyncConnection, open_async_connection
@@ -33,52 +31,59 @@ class AsyncPool:
         self._process = os.getpid()
         self._is_closed = False
 
-    @asynccontextmanager
-    async def connection(self, seconds: float, *, must_be_fresh: bool, is_waiting: bool) -> AsyncIterator[AsyncConnection]:
-        """One to ask with. Whatever goes wrong, cancellation too, closes it: the server then gives back what it had leased."""
+    async def take(self, seconds: float, *, must_be_fresh: bool, is_waiting: bool) -> AsyncConnection:
+        """One to ask with, to be given back."""
         mine = self._mine()
-        if is_waiting:
-            async with self._taken(mine, seconds, must_be_fresh) as connection:
-                connection.is_waiting = True
-                yield connection
+        if not is_waiting:
+            await mine.turn.acquire()
+        try:
+            self.check_open()
+            connection = _rested(mine, must_be_fresh) or await open_async_connection(self._address, seconds)
+            if self._is_closed:  # meanwhile
+                connection.close()
+            self.check_open()
+        except BaseException:
+            if not is_waiting:
+                mine.turn.release()
+            raise
+        connection.is_waiting = is_waiting
+        mine.in_use.add(connection)
+        return connection
+
+    def give_back(self, connection: AsyncConnection) -> None:
+        """For the next question, if the answer was read to its end. One that is closed makes the server give back what it had leased."""
+        mine = self._mine()
+        mine.in_use.discard(connection)
+        if not connection.is_waiting:
+            mine.turn.release()
+        if connection.may_be_kept and not self._is_closed and len(mine.at_rest) < MOST_AT_WORK:
+            connection.idle_since = time.monotonic()
+            mine.at_rest.append(connection)
         else:
-            async with mine.turn, self._taken(mine, seconds, must_be_fresh) as connection:
-                connection.is_waiting = False
-                yield connection
+            connection.close()
+
+    def drop(self, connection: AsyncConnection) -> None:
+        connection.close()
+        self.give_back(connection)
+
+    def waiting(self) -> list[AsyncConnection]:
+        return [connection for each in list(self._loops.values()) for connection in list(each.in_use) if connection.is_waiting]
 
     def check_open(self) -> None:
         if self._is_closed:
             raise BrokerClosed("this broker was closed: connect again")
 
     def close(self) -> None:
-        """Whoever waits for messages is cut short; other questions are answered first."""
+        """Connections at rest are closed, and those in use when their answer is there; receives that wait are asked to end."""
         self._is_closed = True
         if self._process != os.getpid():
             return
         for each in list(self._loops.values()):
-            waiting = [connection for connection in list(each.in_use) if connection.is_waiting]
-            for connection in (*each.at_rest, *waiting):
+            for connection in each.at_rest:
                 connection.close_from_anywhere()
             each.at_rest.clear()
-
-    @asynccontextmanager
-    async def _taken(self, mine: _Loop, seconds: float, must_be_fresh: bool) -> AsyncIterator[AsyncConnection]:
-        self.check_open()
-        connection = _rested(mine, must_be_fresh) or await open_async_connection(self._address, seconds)
-        mine.in_use.add(connection)
-        try:
-            self.check_open()
-            yield connection
-        except BaseException:
-            connection.close()
-            raise
-        finally:
-            mine.in_use.discard(connection)
-        if connection.may_be_kept and not self._is_closed and len(mine.at_rest) < MOST_AT_WORK:
-            connection.idle_since = time.monotonic()
-            mine.at_rest.append(connection)
-        else:
-            connection.close()
+        for connection in self.waiting():
+            connection.hurry_from_anywhere()
 
     def _mine(self) -> _Loop:
         if self._process != os.getpid():

@@ -12,8 +12,10 @@ from contextlib import suppress
 from rowq.client.address import Address
 from rowq.client.http import Answer, Garbled, Reader
 from rowq.client.retrying import Estranged, Lost
+from rowq.waiting import Interrupt
 
 PIECE = 256 * 1024
+HURRY = b"\r\n"
 _ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """A host that vanished says nothing; a minute later the system notices, while a slow verb may well take longer."""
 
@@ -62,18 +64,35 @@ class Connection:
         self._socket = sock
         self._reader = Reader()
         self._is_new = True
+        self.is_asked = False
+        """A question was written since the connection was taken from the pool."""
         self.idle_since = 0.0
         self.is_waiting = False
-        """The server was asked to wait: whoever closes the broker need not wait for that."""
+        """The server was asked to wait: closing the broker ends that."""
 
-    def ask(self, request: bytes, seconds: float) -> Answer:
+    def ask(self, request: bytes, seconds: float, interrupt: Interrupt | None = None) -> Answer:
         """Raises Lost; then the connection is of no more use."""
-        reader = self._reader
         until = self._write(request, seconds)
-        while not reader.is_complete:
-            self._read(until)
-        self._is_new = False
-        return reader.answer()
+        if interrupt is None:
+            return self._await(until)
+        with interrupt.watched(self.hurry):
+            return self._await(until)
+
+    def hurry(self) -> None:
+        """Has the server answer now what it was asked to wait for; from any thread. Servers skip an empty line where a request may begin
+        (RFC 9112, 2.2), so it does no harm where it comes too late. OpenSSL cannot write while another thread reads: there it waits."""
+        if not isinstance(self._socket, ssl.SSLSocket):
+            with suppress(OSError):
+                self._socket.send(HURRY)
+
+    def recall(self, seconds: float) -> Answer:
+        """The answer to a question whose caller was interrupted while it waited for the answer. Raises Lost where none is open."""
+        if not self.is_asked:
+            raise Lost("nothing was asked", may_have_arrived=False)
+        if not self._reader.is_complete:
+            with suppress(OSError):
+                self._socket.send(HURRY)
+        return self._await(time.monotonic() + seconds)
 
     def stream(self, request: bytes, seconds: float) -> Iterator[bytes]:
         """The body of an answer piece by piece; what comes first is empty, and says that the head is there."""
@@ -115,7 +134,7 @@ class Connection:
             return False
 
     def cut(self) -> None:
-        """From another thread: whoever reads here reads the end."""
+        """From another thread: the thread that reads here reads the end."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -129,12 +148,20 @@ class Connection:
         with suppress(OSError):
             self._socket.close()
 
+    def _await(self, until: float) -> Answer:
+        reader = self._reader
+        while not reader.is_complete:
+            self._read(until)
+        self._is_new = False
+        return reader.answer()
+
     def _write(self, request: bytes, seconds: float) -> float:
         self._reader.begin()
         until = time.monotonic() + seconds
         try:
             self._socket.settimeout(seconds)
             self._socket.sendall(request)
+            self.is_asked = True
         except (OSError, ValueError) as error:
             lost = Lost(str(error), may_have_arrived=False, is_stale=not self._is_new)
             if isinstance(error, TimeoutError) or not self._was_answered_early():

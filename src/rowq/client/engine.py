@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rowq.client.address import Address
+from rowq.client.async_connection import AsyncConnection
 from rowq.client.async_pool import AsyncPool
 from rowq.client.connection import Connection
 from rowq.client.exchange import Exchange
+from rowq.client.http import Answer
 from rowq.client.insights import RemoteInsights, RemoteSweeps, RemoteUpkeep, examine
 from rowq.client.pool import Pool
 from rowq.client.retrying import Lost, Tries, unavailable
@@ -19,6 +24,10 @@ from rowq.errors import BrokerClosed
 from rowq.steps import Sleep, Steps, take_each, take_each_async
 
 T = TypeVar("T")
+_log = logging.getLogger("rowq.client")
+
+RECALL = 2.0
+"""Seconds within which the answer to a receive that was called off is expected."""
 
 
 class RemoteEngine:
@@ -33,6 +42,7 @@ class RemoteEngine:
         self.examine = examine
         self.check_open = self.driver.check_open
         self.close = self.driver.close
+        self.close_async = self.driver.close_async
 
 
 class RemoteDriver:
@@ -70,8 +80,18 @@ class RemoteDriver:
 
     def close(self) -> None:
         self._closed.set()
-        self._pool.close()
         self._async_pool.close()
+        self._pool.close()
+
+    async def close_async(self) -> None:
+        """Waits for receives that are being called off."""
+        self.close()
+        until = time.monotonic() + RECALL
+        while (waiting := self._async_pool.waiting()) and time.monotonic() < until:  # noqa: ASYNC110  # they are of several loops
+            await asyncio.sleep(0.002)
+        for connection in waiting:
+            connection.close_from_anywhere()
+        await asyncio.sleep(0)  # the loop lets go of its connections
 
     def _ask(self, exchange: Exchange[T]) -> T:
         tries = Tries(exchange, self._timeout, self._address.name)
@@ -80,11 +100,11 @@ class RemoteDriver:
             try:
                 connection = self._take(exchange, tries)
                 try:
-                    answer = connection.ask(request, tries.seconds)
+                    answer = self._answer(connection, exchange, request, tries.seconds)
                 finally:
                     self._pool.give_back(connection)
             except (Lost, BrokerClosed) as lost:
-                pause: float | None = tries.mourn(lost)
+                pause: float | None = tries.mourn(lost, exchange.interrupt)
             else:
                 pause = tries.judge(answer)
                 if pause is None:
@@ -97,18 +117,68 @@ class RemoteDriver:
         request = self._address.request(exchange)
         while True:
             try:
-                async with self._async_pool.connection(
+                connection = await self._async_pool.take(
                     tries.seconds_to_connect, must_be_fresh=exchange.needs_fresh, is_waiting=exchange.wait > 0
-                ) as connection:
-                    answer = await connection.ask(request, tries.seconds)
+                )
+                answer = await self._answer_async(connection, exchange, request, tries.seconds)
             except (Lost, BrokerClosed) as lost:
-                pause: float | None = tries.mourn(lost)
+                pause: float | None = tries.mourn(lost, exchange.interrupt)
             else:
                 pause = tries.judge(answer)
                 if pause is None:
                     return exchange.result(answer, self._address.name)
             if pause:
                 await asyncio.sleep(pause)
+
+    def _answer(self, connection: Connection, exchange: Exchange[Any], request: bytes, seconds: float) -> Answer:
+        if exchange.undo is None:
+            return connection.ask(request, seconds)
+        answer: Answer | None = None
+        try:
+            answer = connection.ask(request, seconds, exchange.interrupt)
+            self._pool.check_open()  # the caller of a closed broker cannot settle what it is given
+        except Lost:
+            raise
+        except BaseException:  # Ctrl-C, most likely
+            with _telling():
+                undo = exchange.undo(connection.recall(RECALL) if answer is None else answer)
+                if undo is not None:
+                    undo.result(connection.ask(self._address.request(undo), RECALL), self._address.name)
+            raise
+        return answer
+
+    async def _answer_async(self, connection: AsyncConnection, exchange: Exchange[Any], request: bytes, seconds: float) -> Answer:
+        try:
+            answer = await connection.ask(request, seconds, exchange.interrupt)
+            if exchange.undo is not None:
+                self._async_pool.check_open()
+        except (asyncio.CancelledError, BrokerClosed):
+            if exchange.undo is None:
+                self._async_pool.drop(connection)
+            else:
+                await self._recall(connection, exchange.undo)
+            raise
+        except BaseException:
+            self._async_pool.drop(connection)
+            raise
+        self._async_pool.give_back(connection)
+        return answer
+
+    async def _recall(self, connection: AsyncConnection, undo: Callable[[Answer], Exchange[Any] | None]) -> None:
+        """A receive was called off: what the server may have answered by now is given back. Where the answer does not come soon, as behind
+        a proxy, the connection is closed, and the server gives back what it leases later."""
+
+        async def give_back() -> None:
+            with _telling():
+                back = undo(await connection.recall(RECALL))
+                if back is not None:
+                    back.result(await connection.ask(self._address.request(back), RECALL), self._address.name)
+
+        task = asyncio.create_task(give_back())
+        try:
+            await asyncio.wait({task})  # also after a second cancellation it goes on
+        finally:
+            task.add_done_callback(lambda _: self._async_pool.give_back(connection))
 
     def _begin(self, exchange: Exchange[None]) -> tuple[Connection, Iterator[bytes]]:
         """A stream whose head is there, and says that all is well."""
@@ -138,4 +208,17 @@ class RemoteDriver:
     def _take(self, exchange: Exchange[Any], tries: Tries) -> Connection:
         connection = self._pool.take(tries.seconds_to_connect, must_be_fresh=exchange.needs_fresh)
         connection.is_waiting = exchange.wait > 0
+        connection.is_asked = False
         return connection
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Around what gives messages back: where that fails, their leases run out, and the log tells of it."""
+    try:
+        yield
+    except Lost as lost:
+        if lost.may_have_arrived:
+            _log.info("the answer to a receive that was called off did not come: %s", lost)
+    except Exception as error:
+        _log.warning("messages of a receive that was called off stay leased until their leases end: %s", error)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from rowq.client.http import Answer
 from rowq.client.problem import error_of
 from rowq.errors import NotFound, OutcomeUnknown, RowqError, ServerUnavailable
+from rowq.waiting import Interrupt
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -28,7 +29,7 @@ class Kind(Enum):
 class Exchange(Generic[T_co]):
     """A request, and what to make of its answer."""
 
-    __slots__ = ("body", "headers", "is_slow", "kind", "method", "missing", "read", "target", "wait")
+    __slots__ = ("body", "headers", "interrupt", "is_slow", "kind", "method", "missing", "read", "target", "undo", "wait")
 
     def __init__(
         self,
@@ -40,6 +41,8 @@ class Exchange(Generic[T_co]):
         *,
         headers: bytes = b"",
         wait: float = 0.0,
+        interrupt: Interrupt | None = None,
+        undo: Callable[[Answer], Exchange[Any] | None] | None = None,
         is_slow: bool = False,
         missing: Callable[[Answer, NotFound], T_co] | None = None,
     ) -> None:
@@ -51,6 +54,10 @@ class Exchange(Generic[T_co]):
         self.headers = headers
         self.wait = wait
         """Seconds that the server was asked to wait before it answers."""
+        self.interrupt = interrupt
+        """Ends that wait."""
+        self.undo = undo
+        """What to ask for when the caller has left before its answer came."""
         self.is_slow = is_slow
         self.missing = missing
         """What to make of it when the server does not have what was asked for, if that is no error."""

@@ -14,6 +14,8 @@ from rowq.client.connection import Connection, open_connection
 from rowq.errors import BrokerClosed
 
 MOST_AT_REST = 32
+GRACE = 1.0
+"""Seconds for which a receive that is asked to end may take to do so before its connection is cut."""
 FRESH = 1.0
 """A server may hang up on a connection that rests, just as it is used again: never so soon."""
 
@@ -57,14 +59,21 @@ class Pool:
             self._leave_to_parent()
 
     def close(self) -> None:
-        """Whoever waits for messages is cut short; other questions are answered first."""
+        """Connections at rest are closed, and those in use when their answer is there; receives that wait are asked to end."""
         if self._process != os.getpid():
             self._leave_to_parent()
         self._is_closed = True
         self._empty()
-        for connection in list(self._in_use):
-            if connection.is_waiting:
-                connection.cut()
+        for connection in self._waiting():
+            connection.hurry()
+        until = time.monotonic() + GRACE
+        while (waiting := self._waiting()) and time.monotonic() < until:
+            time.sleep(0.002)
+        for connection in waiting:
+            connection.cut()
+
+    def _waiting(self) -> list[Connection]:
+        return [connection for connection in list(self._in_use) if connection.is_waiting]
 
     def _rested(self, must_be_fresh: bool) -> Connection | None:
         """The one that was used last, so that those which are not needed grow old."""

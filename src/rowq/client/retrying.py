@@ -13,6 +13,7 @@ from rowq.client.exchange import PATIENCE, Exchange, Kind, in_doubt
 from rowq.client.http import Answer
 from rowq.client.problem import error_of, is_not_now, is_ours
 from rowq.errors import BrokerClosed, OutcomeUnknown, RowqError, ServerUnavailable
+from rowq.waiting import Interrupt
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
@@ -79,8 +80,8 @@ class Tries:
         answer.is_repeat = self._may_have_arrived
         return None
 
-    def mourn(self, lost: Lost | BrokerClosed) -> float:
-        """The seconds until the next try; raises when there is none."""
+    def mourn(self, lost: Lost | BrokerClosed, interrupt: Interrupt | None = None) -> float:
+        """The seconds until the next try; raises when there is none, as for a caller that has interrupted its wait."""
         if isinstance(lost, BrokerClosed):
             raise in_doubt(lost) if self._is_in_doubt else lost
         if lost.may_have_arrived:
@@ -91,7 +92,7 @@ class Tries:
             self._count = 1
             return 0.0
         error = self._unknown(lost) if self._is_in_doubt else unavailable(self._server, lost)
-        if lost.is_final:
+        if lost.is_final or (interrupt is not None and interrupt.is_set):
             raise error
         return self._pause(error, None)
 

@@ -15,7 +15,6 @@ from rowq.arguments import (
     Settled,
     check_mode,
     check_quarantine,
-    lease_lost,
     listed,
     note,
     receive_max,
@@ -24,23 +23,25 @@ from rowq.arguments import (
     to_receipt,
     to_send,
 )
-from rowq.client.bodies import SettleResult, many_body, one_body, read_deliveries, read_results
+from rowq.client.bodies import many_body, one_body, read_deliveries, read_results
 from rowq.client.dead import delete_dead, redrive
 from rowq.client.exchange import Exchange, Kind, gone, look, no_answer, reader
 from rowq.client.http import Answer
 from rowq.client.insights import message_target
-from rowq.errors import InvalidReceipt, NotFound, OutcomeUnknown
+from rowq.client.settling import insist_done, read_outcomes, receipt_of, settle, settle_in_pieces
+from rowq.errors import NotFound, OutcomeUnknown
 from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
-from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
+from rowq.model.lifecycle import Extend, Nack, Verdict
 from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions
 from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
 from rowq.model.stream import check_stream_name
 from rowq.pieces import Progress
-from rowq.steps import Sleep, Steps, in_pieces, nothing
+from rowq.steps import Sleep, Steps, nothing
+from rowq.waiting import Interrupt
 from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, of_backoff
 from rowq.wire_look import SettingsBody, to_settings
 
@@ -104,37 +105,38 @@ class RemoteVerbs:
         consumer: str | None,
         delivery: DeliveryMode | None,
         share: Share | None,
+        interrupt: Interrupt | None = None,
     ) -> Exchange[list[Delivery]] | Steps[list[Delivery]]:
         _, from_dead = split_name(queue)
         asked: dict[str, Any] = {"max": receive_max(max), "lease_ms": optional_ms(lease, "lease", least=1)}
         patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
         check_mode(delivery)
         asked |= {"delivery": delivery, "consumer": note(consumer, "consumer"), "share": to_share(share, from_dead=from_dead)}
-        return _wait(queue, asked, patience) if patience else _receive(queue, asked, 0.0)
+        return _wait(queue, asked, patience, interrupt or Interrupt()) if patience else _receive(queue, asked, 0.0, None)
 
     def settle(self, delivery: Settled, verdict: Verdict) -> Exchange[None]:
         to_receipt(delivery)
 
         def read(answer: Answer) -> None:
-            _insist_done(read_results(answer), delivery, answer)
+            insist_done(read_results(answer), delivery, answer)
 
-        return _settle([_receipt(delivery)], verdict, read)
+        return settle([receipt_of(delivery)], verdict, read)
 
     def settle_many(self, deliveries: Iterable[Settled], verdict: Verdict | Extend) -> Exchange[list[Outcome]] | Steps[list[Outcome]]:
-        receipts = [_receipt(delivery) for delivery in listed(deliveries, "deliveries")]
+        receipts = [receipt_of(delivery) for delivery in listed(deliveries, "deliveries")]
         if 0 < len(receipts) <= MAX_RECEIPTS:
-            return _settle(receipts, verdict, _outcomes)
-        return _settle_in_pieces(receipts, verdict)
+            return settle(receipts, verdict, read_outcomes)
+        return settle_in_pieces(receipts, verdict, MAX_RECEIPTS)
 
     def extend(self, delivery: Settled, lease: Duration | None) -> Exchange[int]:
         to_receipt(delivery)
 
         def read(answer: Answer) -> int:
             results = read_results(answer)
-            _insist_done(results, delivery, answer)
+            insist_done(results, delivery, answer)
             return results[0].lease_until or 0
 
-        return _settle([_receipt(delivery)], to_extend(lease), read)
+        return settle([receipt_of(delivery)], to_extend(lease), read)
 
     def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """Functions of RemoteInsights make questions already."""
@@ -146,6 +148,12 @@ class RemoteVerbs:
         if "backoff" in changes:
             changes["backoff_ms"] = of_backoff(changes.pop("backoff"))
         return Exchange(b"PUT", f"/v1/queues/{name}", _encode(changes), lambda answer: Settings(**to_settings(_set(answer))))
+
+    def pause(self, queue: str) -> Exchange[None]:
+        return Exchange(b"POST", f"/v1/queues/{check_own_name(queue)}/pause", b"", no_answer)
+
+    def resume(self, queue: str) -> Exchange[None]:
+        return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}/pause", b"", no_answer)
 
     def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Exchange[int] | Steps[int]:
         """A server purges in one go: who watches hears of it once. Asked once, since a first try that is late would take what came after
@@ -225,22 +233,29 @@ def _request_key() -> bytes:
     return b"Idempotency-Key: %s\r\n" % uuid.uuid4().hex.encode()
 
 
-def _receive(queue: str, asked: dict[str, Any], wait: float) -> Exchange[list[Delivery]]:
+def _receive(queue: str, asked: dict[str, Any], wait: float, interrupt: Interrupt | None) -> Exchange[list[Delivery]]:
     """A lost answer loses nothing: its messages come back when their lease ends. Not so where each may be delivered once at most."""
     given = {name: value for name, value in asked.items() if value is not None}
     kind = Kind.ONCE if asked["delivery"] == "at_most_once" else Kind.LOOK
     body = _encode({**given, "wait_ms": round(wait * 1000)})
-    return Exchange(b"POST", f"/v1/queues/{queue}/deliveries", body, read_deliveries, kind, wait=wait)
+    target = f"/v1/queues/{queue}/deliveries"
+    return Exchange(b"POST", target, body, read_deliveries, kind, wait=wait, interrupt=interrupt, undo=_give_back)
 
 
-def _wait(queue: str, asked: dict[str, Any], seconds: float) -> Steps[list[Delivery]]:
+def _give_back(answer: Answer) -> Exchange[Any] | None:
+    """For an answer that the caller no longer waits for: its messages go back as if they had not been delivered."""
+    receipts = [delivery.receipt for delivery in read_deliveries(answer)] if answer.status < 300 else []
+    return settle(receipts, Nack(counts=False, delay=0), no_answer) if receipts else None
+
+
+def _wait(queue: str, asked: dict[str, Any], seconds: float, interrupt: Interrupt) -> Steps[list[Delivery]]:
     until = time.monotonic() + seconds
     while True:
         began = time.monotonic()
         piece = min(max(0.0, until - began), LONGEST_WAIT)
-        deliveries: list[Delivery] = yield _receive(queue, asked, piece)
+        deliveries: list[Delivery] = yield _receive(queue, asked, piece, interrupt)
         now = time.monotonic()
-        if deliveries or now >= until:
+        if deliveries or now >= until or interrupt.is_set:
             return deliveries
         if now - began < piece / 2:
             yield Sleep(min(UNASKED_PAUSE, until - now))
@@ -250,48 +265,3 @@ def _was_not_there(answer: Answer, error: NotFound) -> bool:
     if answer.is_repeat:
         raise OutcomeUnknown("an answer was lost, and the next try found nothing: the first may have forgotten it") from error
     return False
-
-
-def _receipt(delivery: object) -> str:
-    """Text that cannot be a receipt is left to the server, which does not find it."""
-    if isinstance(delivery, Delivery):
-        return delivery.receipt
-    if isinstance(delivery, str):
-        return delivery if delivery.isascii() else ""
-    raise InvalidReceipt(f"a delivery or its receipt is needed, not {type(delivery).__name__}")
-
-
-def _settle(receipts: list[str], verdict: Verdict | Extend, read: Callable[[Answer], T]) -> Exchange[T]:
-    body: dict[str, Any] = {"receipts": receipts}
-    match verdict:
-        case Ack():
-            target = "/v1/ack"
-        case Nack(error=reason, delay=delay, counts=counts, limit=limit):
-            target, body = "/v1/nack", {**body, "reason": reason, "delay_ms": delay, "counts": counts, "limit": limit}
-        case Reject(error=reason):
-            target, body = "/v1/reject", {**body, "reason": reason}
-        case Reschedule(delay=delay, error=reason):
-            target, body = "/v1/reschedule", {**body, "delay_ms": delay, "reason": reason}
-        case Extend(lease_ms=lease):
-            target, body = "/v1/extend", {**body, "lease_ms": lease}
-    return Exchange(b"POST", target, _encode(body), read)
-
-
-def _settle_in_pieces(receipts: list[str], verdict: Verdict | Extend) -> Steps[list[Outcome]]:
-    outcomes: list[Outcome] = []
-    with in_pieces(lambda: len(outcomes), "deliveries"):
-        for start in range(0, len(receipts), MAX_RECEIPTS):
-            outcomes += yield _settle(receipts[start : start + MAX_RECEIPTS], verdict, _outcomes)
-    return outcomes
-
-
-def _outcomes(answer: Answer) -> list[Outcome]:
-    return [result.outcome for result in read_results(answer)]
-
-
-def _insist_done(results: list[SettleResult], delivery: Settled, answer: Answer) -> None:
-    if results[0].outcome is Outcome.DONE:
-        return
-    if answer.is_repeat:
-        raise OutcomeUnknown("the answer was lost, and the next try found the delivery no longer current: the first may have settled it")
-    raise lease_lost(delivery)

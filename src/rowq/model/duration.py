@@ -14,7 +14,8 @@ _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, None: 1}
 
 
 def to_ms(value: object, what: str, *, least: int = 0, most: int = LONGEST_MS) -> int:
-    """Seconds (int, float or timedelta) as milliseconds; `what` names the argument in the error."""
+    """Seconds (int, float or timedelta) as milliseconds; `what` names the argument in the error. Less than half a millisecond is one: 0
+    often means "without end"."""
     if isinstance(value, timedelta):
         seconds: float = value.total_seconds()
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -23,7 +24,7 @@ def to_ms(value: object, what: str, *, least: int = 0, most: int = LONGEST_MS) -
         raise InvalidArgument(f"{what} must be seconds (a number or a timedelta), not {type(value).__name__}")
     if not least <= seconds * 1000 <= most:  # not a number is between nothing
         raise InvalidArgument(f"{what} must be between {least / 1000:g} seconds and {_written(most)}, not {seconds!r}")
-    return max(least, round(seconds * 1000))
+    return max(least, round(seconds * 1000), 1 if seconds > 0 else 0)
 
 
 def _written(ms: int) -> str:
@@ -34,7 +35,7 @@ def _written(ms: int) -> str:
 def read_seconds(text: str) -> float | None:
     """From `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`, as people write them; None from anything else."""
     match = _WRITTEN.fullmatch(text.strip())
-    return None if match is None else round(float(match[1]) * _SECONDS[match[2]], 6)
+    return None if match is None else round(float(match[1]) * _SECONDS[match[2]], 12)
 
 
 def optional_ms(value: object, what: str, *, least: int = 0) -> int | None:

@@ -170,11 +170,9 @@ def after_failure(
 
 
 def until_deadline(standing: Standing, policy: Policy, now: int, random: Random, *, error: str | None, delay: int | None) -> Change:
-    """The deadline ends its tries, in either mode. Where neither queue nor sender say more, it is tried again at once, without limit."""
+    """The deadline ends its tries, in either mode."""
     if standing.deadline is not None and standing.deadline <= now:
         return _exhausted(policy, now, "deadline_exceeded", standing.error if error is None else error)
-    if delay is None and not policy.max_attempts and standing.backoff is None:
-        delay = 0
     return after_failure(standing, policy, now, random, error=error, delay=delay)
 
 

@@ -16,6 +16,7 @@ _encode = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode
 MAX_DEPTH = 200
 _SCALARS = frozenset({str, int, bool, type(None)})
+_CONTAINERS = frozenset({dict, list, tuple})
 
 
 class Format(IntEnum):
@@ -56,7 +57,7 @@ def _check(value: object, depth: int = 0) -> None:
     What is nested deeper than any reader's stack could not be received by anybody.
     """
     kind = type(value)
-    if depth > MAX_DEPTH:
+    if depth >= MAX_DEPTH and kind in _CONTAINERS:
         raise InvalidArgument(f"this payload is nested more than {MAX_DEPTH} levels deep, or contains itself")
     if kind is dict:
         for key, item in value.items():  # type: ignore[attr-defined]  # kind is dict

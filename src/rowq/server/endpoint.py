@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from rowq.errors import Forbidden, OutcomeUnknown
+from rowq.errors import Forbidden, OutcomeUnknown, QueueNotFound
 from rowq.model.queue import split_name
 from rowq.server import answering, asgi
 from rowq.server.asked import Asked
@@ -57,10 +57,13 @@ class _Method:
             data = await read_body(receive, service.limits.max_body_bytes, service.stopwatch)
             body = decode(data or b"{}", self._decoder)
         asked: Asked[Any, Any] = Asked(service, identity, path, scope["headers"], query, body)
-        if route.media == EVENTS:
-            await self._handler(asked, receive, send)
-            return
-        found = await (self._watched(self._handler(asked), receive) if route.lasts else self._handler(asked))
+        try:
+            if route.media == EVENTS:
+                await self._handler(asked, receive, send)
+                return
+            found = await (self._watched(self._handler(asked), receive) if route.lasts else self._handler(asked))
+        except QueueNotFound as error:
+            raise error.among(identity.reaches) from None  # a key for some queues hears of no other
         if isinstance(found, Response):
             await found(scope, receive, send)
         elif found is None:

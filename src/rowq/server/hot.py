@@ -80,10 +80,10 @@ class Hot:
 
         tracing = service.tracing
         if tracing is None:
-            call = await service.take(new_call, body.wait_ms, receive, identity)
+            call = await service.take(new_call, body.wait_ms, receive, identity, shortcut)
         else:
             with tracing.receiving(scope["headers"], queue) as received:
-                call = await service.take(new_call, body.wait_ms, receive, identity)
+                call = await service.take(new_call, body.wait_ms, receive, identity, shortcut)
                 received.hand_out(call.result or ())
         if call.result and (is_gone(receive) if shortcut is None else shortcut.is_gone):
             service.engine.give_back(call)

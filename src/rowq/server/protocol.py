@@ -15,18 +15,15 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 
 from rowq.errors import InvalidArgument
 from rowq.server.bounded import BoundedProtocol
+from rowq.server.parting import hang_up
 from rowq.wire import Problem
 
-__all__ = ["LINGER", "PREFACE", "EitherProtocol", "LimitedProtocol", "hang_up", "make_protocol"]
+__all__ = ["PREFACE", "EitherProtocol", "LimitedProtocol", "make_protocol"]
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """What a client that speaks HTTP/2 sends first. No HTTP/1 request begins like this."""
 
-LINGER = 1.0
-"""Seconds for which a client that was turned away may go on sending before it is cut off."""
-
 _MANY_LINGER = 100
-_PATIENCE = 30.0
 _UPGRADE_FIELDS = (b"upgrade", b"connection", b"http2-settings")
 
 
@@ -42,24 +39,6 @@ def make_protocol(*, http2: bool, max_header_bytes: int, header_timeout: float, 
             raise
         raise InvalidArgument("HTTP/2 needs the package h2: pip install rowq[http2]") from error
     return type("Http1Or2", (EitherProtocol,), limits | {"speak_http2": Http2Protocol})
-
-
-def hang_up(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-    """Closes so that the client hears the last words: close() with unread input makes the kernel reset the connection, answer and all."""
-    if transport.is_closing():
-        return
-    if transport.can_write_eof():
-        transport.write_eof()
-        loop.call_later(LINGER, _close, transport, loop)
-    else:
-        _close(transport, loop)
-
-
-def _close(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-    transport.close()
-    if transport.get_write_buffer_size():
-        # close() waits for a client to read what is left, for as long as it likes.
-        loop.call_later(_PATIENCE, transport.abort)
 
 
 class LimitedProtocol(BoundedProtocol):
@@ -118,6 +97,8 @@ class LimitedProtocol(BoundedProtocol):
                 self._refuse(429, "too_many_requests", "Too many requests wait on this connection: read their answers first.")
             elif isinstance(error.__context__, _TooLarge):
                 self._refuse_headers()
+            elif isinstance(error.__context__, _TwoHosts):
+                self._refuse(400, "invalid_argument", "The request has more than one Host header: which one holds?")
             else:
                 reason = "request line or headers" if isinstance(error, httptools.HttpParserCallbackError) else error
                 self._refuse(400, "invalid_argument", f"The request is no HTTP/1.1 that can be read: {reason}.")
@@ -139,9 +120,21 @@ class LimitedProtocol(BoundedProtocol):
                     self._barren = 0
                 else:
                     self._count_barren(self._read)
+            if data.endswith(b"\r\n"):
+                self._look_for_hurry(data, is_new=self.scope is not before)
         if upgraded_at:
             # Not while the upgrade is handled as an exception: it would hide why the parser was stopped later on.
             self._serve_as_it_stands(data[upgraded_at:])
+
+    def _look_for_hurry(self, data: bytes, *, is_new: bool) -> None:
+        """An empty line behind a request: its client no longer wants to wait. `is_new`: the request itself is in this read."""
+        if not self._has_asked or self.cycle.more_body or self.cycle.response_complete:
+            return
+        if is_new or self.cycle.body:
+            end = bytes(self.cycle.body[-64:]) or b"\r\n\r\n"
+            data = data[data.rfind(end) + len(end) :]
+        if data and not data.strip(b"\r\n"):
+            self._shortcut.hurry()
 
     def shutdown(self) -> None:
         if self._hung_up:
@@ -152,6 +145,8 @@ class LimitedProtocol(BoundedProtocol):
     def on_headers_complete(self) -> None:
         if (self._split or self._read > self.max_header_bytes) and self._header_bytes() > self.max_header_bytes:
             raise _TooLarge
+        if [name for name, _ in self.headers].count(b"host") > 1:
+            raise _TwoHosts
         self._split = False
         self._barren = 0
         if self._deadline is not None:
@@ -291,6 +286,10 @@ class EitherProtocol(LimitedProtocol):
 
 class _TooLarge(Exception):
     """Stops the parser."""
+
+
+class _TwoHosts(Exception):
+    """Stops the parser: a proxy before us may go by the other one."""
 
 
 class _PiledUp(Exception):

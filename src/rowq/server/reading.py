@@ -16,6 +16,7 @@ from rowq.model.message import Draft
 from rowq.model.payload import check_encoded, from_base64
 from rowq.server.asgi import Receive
 from rowq.server.errors import HttpError
+from rowq.server.fields import meant_field, refuse_twice_named
 from rowq.server.patience import ClientGone, Stopwatch
 from rowq.wire import MessageBody, SendBody, to_backoff
 
@@ -61,9 +62,12 @@ async def _read_rest(start: bytes, receive: Receive, limit: int, stopwatch: Stop
 
 def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
-        return decoder.decode(data)
+        found = decoder.decode(data)
     except _UNREADABLE as error:
-        raise InvalidArgument(f"the body cannot be read: {_lone_surrogate(data, error) or _sentence(error)}") from None
+        sentence = _lone_surrogate(data, error) or meant_field(error, decoder.type) or _sentence(error)
+        raise InvalidArgument(f"the body cannot be read: {sentence}") from None
+    refuse_twice_named(data, found)
+    return found
 
 
 def split_query(query: bytes) -> list[tuple[str, str]]:

@@ -141,12 +141,28 @@ _QUEUES = (
         Count,
         query=queues.PurgeQuery,
     ),
-    _get("/v1/actions", queues.list_actions, "What operators did, the newest first", Events, right="admin", query=queues.ActionsQuery),
+    _get(
+        "/v1/actions",
+        queues.list_actions,
+        "What operators did, the newest first",
+        Events,
+        right="admin",
+        query=queues.ActionsQuery,
+        refusals=(404,),
+    ),
 )
 
 _MESSAGES = (
     _get(f"{_QUEUE}/messages", messages.browse, "A page of messages, looked at and not taken", Messages, query=messages.BrowseQuery),
-    _get("/v1/messages", messages.walk, "Every message as of this moment, one a line", MessageLook, query=messages.WalkQuery, media=LINES),
+    _get(
+        "/v1/messages",
+        messages.walk,
+        "Every message as of this moment, one a line",
+        MessageLook,
+        query=messages.WalkQuery,
+        media=LINES,
+        refusals=(404,),
+    ),
     _get("/v1/messages/{id}", messages.get_message, "One message, wherever it is", MessageLook),
     _change("DELETE", "/v1/messages/{id}", messages.delete_message, "Remove one message", refusals=(409,)),
     _get("/v1/messages/{id}/audit", messages.audit, "What happened to a message", Events),

@@ -49,7 +49,8 @@ class Server(uvicorn.Server):
         self._background: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])  # uvicorn gives a client a minute for the handshake of TLS
+        await self._listen(self.config, sockets or [])
         lives = [self._service.gate.watch(), *(door.live(self._service) for door in self._service.doors)]
         self._background = [asyncio.create_task(life) for life in lives]
         if self._annex is not None:
@@ -59,12 +60,17 @@ class Server(uvicorn.Server):
     async def _open(self, annex: Annex) -> None:
         """Its connections are known to the server as all others are, and end with them."""
         annex.config.load()
-        protocol: Any = annex.config.http_protocol_class
         await self._lives.enter_async_context(annex.live())
-        for listening in annex.sockets:
-            new = partial(protocol, config=annex.config, server_state=self.server_state, app_state=self.lifespan.state)
+        await self._listen(annex.config, annex.sockets)
+
+    async def _listen(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        """A client has as long for the handshake of TLS as for its headers."""
+        protocol: Any = config.http_protocol_class
+        new = partial(protocol, config=config, server_state=self.server_state, app_state=self.lifespan.state)
+        patience = {} if config.ssl is None else {"ssl_handshake_timeout": protocol.header_timeout}
+        for listening in sockets:
             self.servers.append(
-                await asyncio.get_running_loop().create_server(new, sock=listening, ssl=annex.config.ssl, backlog=annex.config.backlog)
+                await asyncio.get_running_loop().create_server(new, sock=listening, ssl=config.ssl, backlog=config.backlog, **patience)
             )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -16,6 +16,7 @@ from rowq.server.event_streams import EventStreams
 from rowq.server.gate import Gate, Identity
 from rowq.server.metrics import Metrics
 from rowq.server.patience import Stopwatch, first_of
+from rowq.server.shortcut import Shortcut
 from rowq.server.tracing import Tracing
 from rowq.steps import Ask, Steps
 from rowq.store.calls import Receive
@@ -62,13 +63,15 @@ class Service:
     async def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         return await self.ask(self.engine.verbs.look(function, *arguments, **options))
 
-    async def take(self, new_call: Callable[[], Receive], wait_ms: int, receive: asgi.Receive, identity: Identity) -> Receive:
+    async def take(
+        self, new_call: Callable[[], Receive], wait_ms: int, receive: asgi.Receive, identity: Identity, shortcut: Shortcut | None = None
+    ) -> Receive:
         """Receives once at once, then for as long as the client waits. Whoever answers with it asks first whether that is still there."""
         call = new_call()
         await self.engine.driver.perform(call)
         if call.result or not wait_ms:
             return call
-        with self.patience() as stop:
+        with self.patience(shortcut) as stop:
             wait = self.ask(self.engine.verbs.wait_for(new_call, wait_ms / 1000), call.actor)
             call = await first_of(wait, receive, stop) or call
         if not self.gate.holds(identity):
@@ -77,16 +80,20 @@ class Service:
         return call
 
     @contextlib.contextmanager
-    def patience(self) -> Iterator[asyncio.Event]:
-        """An event that is set when the server stops: whoever waits for messages waits for it too."""
+    def patience(self, shortcut: Shortcut | None = None) -> Iterator[asyncio.Event]:
+        """An event that is set when the server stops, or when the client does not want to wait any longer."""
         stop = asyncio.Event()
-        if self.is_stopping:
+        if self.is_stopping or (shortcut is not None and shortcut.is_hurried):
             stop.set()
         self._patient.add(stop)
+        if shortcut is not None:
+            shortcut.wait_ends = stop
         try:
             yield stop
         finally:
             self._patient.discard(stop)
+            if shortcut is not None:
+                shortcut.wait_ends = None
 
     def stop(self) -> None:
         """Ends all waiting: long polls are answered with what there is, event streams end."""

@@ -22,10 +22,12 @@ class Shortcut:
     """The request that a connection is at. One for all its requests: if each had its own, the two would hold each other, and Python
     would have to search for them instead of letting go of them at once."""
 
-    __slots__ = ("_default_headers", "cycle")
+    __slots__ = ("_default_headers", "cycle", "is_hurried", "wait_ends")
 
     def __init__(self, default_headers: Callable[[], bytes]) -> None:
         self.cycle: RequestResponseCycle
+        self.is_hurried = False
+        self.wait_ends: asyncio.Event | None = None
         self._default_headers = default_headers
 
     def body(self, limit: int) -> bytes | None:
@@ -37,6 +39,12 @@ class Shortcut:
         cycle.body = bytearray()
         cycle.message_event.clear()
         return body
+
+    def hurry(self) -> None:
+        """The client no longer wants to wait for messages: it is answered with what is there."""
+        self.is_hurried = True
+        if self.wait_ends is not None:
+            self.wait_ends.set()
 
     @property
     def is_gone(self) -> bool:
@@ -73,6 +81,7 @@ class ShortcutProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._shortcut.cycle = cycle
+        self._shortcut.is_hurried = False
         cycle.scope[EXTENSION] = self._shortcut  # type: ignore[literal-required]
         super()._start_asgi_task(cycle, app)
 

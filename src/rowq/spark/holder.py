@@ -31,7 +31,7 @@ class Holder:
             self._identity = str(self._ledger.identity())
             if start is not None:
                 self.batch_of(start)
-            self._queues = asked.queues.resolve(asked.at) or ()
+            self._queues = asked.queues.resolve(asked.at, insists=True) or ()
             self._held = self._ledger.claim(self._name, self._queues)
             self._revoke_silent()
         except BaseException:

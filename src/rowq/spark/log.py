@@ -137,7 +137,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> Tabular:
         if self._tabular is None:
+            self._queues = self._asked.queues.resolve(self._asked.at, insists=True)
             self._tabular = open_tabular(self._asked.at.url())
             self._identity = str(self._tabular.identity())
-            self._queues = self._asked.queues.resolve(self._asked.at)
         return self._tabular

@@ -36,6 +36,7 @@ OPTIONS = (
     Option("queue", value.label, (*SOURCE, WRITE)),
     Option("queues", value.names),
     Option("queuePattern", value.pattern),
+    Option("createQueue", value.switch, STREAMING, "false"),
     Option("table", value.one_of(TABLES), READING),
     Option("columns", value.names),
     Option("includeHeaders", value.switch, SOURCE, "true"),

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 
 from msgspec import Struct
 
 import rowq
-from rowq.errors import InvalidArgument
+from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.model.mapping import Mapping
-from rowq.model.queue import check_name, check_own_name
+from rowq.model.queue import check_name, check_own_name, split_name
 from rowq.publishing import MOST_ROWS
 from rowq.spark.address import Address, to_address
 from rowq.spark.options import EXACTLY_ONCE, LEASE, LOG, READ, WRITE, Given
 from rowq.spark.value import EARLIEST, LATEST
+
+_log = logging.getLogger("rowq.spark")
 
 _PRIORITIES = ("min_priority", "max_priority")
 WHERE = {"messages": _PRIORITIES, "dead": ("reason", *_PRIORITIES), "history": ("outcome", *_PRIORITIES), "audit": ("event",)}
@@ -32,16 +35,35 @@ class Queues(Struct, frozen=True):
 
     names: tuple[str, ...] | None = None
     pattern: str | None = None
+    creates: bool = False
 
-    def resolve(self, at: Address) -> tuple[str, ...] | None:
-        """The names, as they are now; None means all."""
-        if self.pattern is None:
-            return self.names
+    def resolve(self, at: Address, *, insists: bool = False) -> tuple[str, ...] | None:
+        """The names, as they are now; None means all. A queue that does not exist may be mistyped: a batch read warns of it, and a stream,
+        which would wait for ever, insists on it."""
+        if self.names is None and self.pattern is None:
+            return None
         with rowq.connect(at.url(), upkeep=False, migrate=False) as broker:
-            found = tuple(each.queue for each in broker.queues() if re.fullmatch(self.pattern, each.queue))
+            if self.names is not None:
+                for name in self.names:
+                    self._look_for(broker, split_name(name)[0], insists=insists)
+                return self.names
+            found = tuple(each.queue for each in broker.queues() if re.fullmatch(self.pattern or "", each.queue))
         if not found:
             raise InvalidArgument(f"option queuePattern: no queue is named like {self.pattern!r}; `rowq stats` lists them")
         return found
+
+    def _look_for(self, broker: rowq.Broker, name: str, *, insists: bool) -> None:
+        try:
+            broker.settings(name)
+        except QueueNotFound as error:
+            if self.creates:
+                broker.configure(name)
+            elif insists:
+                raise QueueNotFound(
+                    f"{error.sentence}; a stream may begin before its queue with option createQueue=true", error.alike
+                ) from None
+            else:
+                _log.warning("%s", error)
 
 
 class Parts(Struct, frozen=True):
@@ -127,7 +149,7 @@ def to_lease(given: Given) -> Lease:
     given.use(LEASE)
     stream = given.need("streamId", "a name for this consumer, the same at every start; no two queries that run at a time may share it")
     queues = _queues(given)
-    if queues == Queues():
+    if queues.names is None and queues.pattern is None:
         raise InvalidArgument("a stream takes messages away: name its queues with option queue, queues or queuePattern")
     least, most = given["minMessagesPerTrigger"], given["maxMessagesPerTrigger"]
     if least is not None and least > most:
@@ -208,7 +230,8 @@ def _address(given: Given) -> Address:
 def _queues(given: Given) -> Queues:
     given.only_one("queue", "queues", "queuePattern")
     names = (given["queue"],) if "queue" in given else given["queues"]
-    return Queues(None if names is None else tuple(check_name(name) for name in names), given["queuePattern"])
+    given_names = None if names is None else tuple(check_name(name) for name in names)
+    return Queues(given_names, given["queuePattern"], given["createQueue"])
 
 
 def _parts(given: Given) -> Parts:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
-from rowq.model.duration import LONGEST_MS, read_seconds
+from rowq.model.duration import LONGEST_MS, read_seconds, to_ms
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -51,10 +51,9 @@ def size(given: str) -> int:
 def duration(given: str) -> int:
     """Milliseconds. A number alone is seconds, as everywhere in rowq."""
     seconds = read_seconds(given.lower())
-    ms = -1 if seconds is None else round(seconds * 1000)
-    if not 0 <= ms <= LONGEST_MS:
+    if seconds is None or seconds * 1000 > LONGEST_MS:
         raise ValueError("a duration such as 500ms, 10s, 15m or 2h; at most 366d")
-    return ms
+    return to_ms(seconds, "this")
 
 
 def period(given: str) -> int:

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
-from rowq.errors import MessageNotFound
+from difflib import get_close_matches
+
+from rowq.errors import MessageNotFound, QueueNotFound
 from rowq.ids import message_id, origin_of
 from rowq.model.text import check_text
 from rowq.store.dialect import Session
+
+MOST_NAMES = 10_000
+"""Names of queues that are read to find the one that may have been meant."""
+_MOST_ALIKE = 500
+
+
+def insist_on_queue(session: Session, queue: str, *, names: bool = True) -> None:
+    """Raises QueueNotFound: a verb for a queue that does not exist would answer "done" to a typing error. Messages that another process
+    sent just after the queue was deleted are there before its row is written anew. `names`: with those that are alike."""
+    if session.row("read_settings", queues=[queue]) is None and not any(session.rows("count_states", queue=queue)[0][:-1]):
+        known = [row[0] for row in session.rows("list_queue_names", limit=MOST_NAMES)] if names else []
+        raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it", _alike(queue, known))
+
+
+def _alike(queue: str, names: list[str]) -> list[str]:
+    """Names of about the same length and the same letters come first: comparing takes a millisecond for twenty names."""
+    letters = set(queue)
+    near = sorted(names, key=lambda name: len(letters ^ set(name)) + abs(len(name) - len(queue)))
+    return get_close_matches(queue, near[:_MOST_ALIKE], n=3)
 
 
 def check_id(id: object) -> str:

@@ -21,7 +21,7 @@ _PIECE = 1_000
 def join(work: Work, queue: str, group: str, seq: int) -> bool:
     """True when a message that comes back becomes the head of its group, False when it must stay behind one.
 
-    Order is by sending: a younger head that still waits steps back; one that is leased has its turn already.
+    Order is by sending: a younger head that still waits steps back. One that is leased has its turn; if it comes back, it steps back then.
     """
     work.flush()
     head = lock_groups(work.session, queue, [group]).get(group)
@@ -41,21 +41,35 @@ def _steps_back(work: Work, head: int) -> bool:
 
 
 def call_up(work: Work) -> None:
-    """Writes what was gathered. Then, where a head has left for good, the next of its group takes its place; an empty group ends."""
+    """Writes what was gathered. Then, where a head has left for good, or has come back while an older message of its group waits, the next
+    takes its place; an empty group ends."""
     work.flush()
-    if not work.leaving:
+    if not work.leaving and not work.returning:
         return
     by_queue: defaultdict[str, list[str]] = defaultdict(list)
-    for queue, group in sorted(work.leaving):
+    for queue, group in sorted({*work.leaving, *work.returning}):
         by_queue[queue].append(group)
     for queue, groups in by_queue.items():
         for start in range(0, len(groups), _PIECE):
             heads = lock_groups(work.session, queue, groups[start : start + _PIECE])
-            left = {group for group, head in heads.items() if head in work.leaving[queue, group]}
+            left = {group for group, head in heads.items() if head in work.leaving.get((queue, group), ())}
+            left |= _overtaken(
+                work, queue, {group: head for group, head in heads.items() if head in work.returning.get((queue, group), ())}
+            )
             while left:
                 left -= _follow(work, queue, left)
     work.leaving.clear()
+    work.returning.clear()
     work.flush()
+
+
+def _overtaken(work: Work, queue: str, returned: dict[str, int]) -> set[str]:
+    """Groups whose head has come back, and has stepped back behind an older message: a dead letter that was redriven meanwhile."""
+    if not returned:
+        return set()
+    following: dict[str, int | None] = dict(work.session.rows("find_following", queue=queue, groups=sorted(returned)))
+    older = [group for group, head in returned.items() if (first := following.get(group)) is not None and first < head]
+    return {group for group in older if _steps_back(work, returned[group])}
 
 
 def _follow(work: Work, queue: str, left: set[str]) -> set[str]:

@@ -44,6 +44,8 @@ def put_waiting(work: Work, held: Held, waiting: Waiting, *, is_behind: bool = F
     tail = (waiting.attempts, waiting.expires_at, waiting.error)
     if held.marks & GROUPED and held.state is State.DEAD:
         is_behind = not groups.join(work, held.queue, held.group_key or "", held.seq)
+    elif held.marks & GROUPED and not is_behind:
+        work.returning[held.queue, held.group_key or ""].add(held.seq)
     if is_behind:
         work.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, waiting.due, *tail))
     elif waiting.due > work.now:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rowq.errors import HeldByStream, QueueNotFound
+from rowq.errors import HeldByStream
 from rowq.model.lifecycle import Finished
 from rowq.model.message import State
 from rowq.model.queue import Settings, change, dead_topic
 from rowq.store import groups
-from rowq.store.finding import is_named, not_found, seq_of
+from rowq.store.finding import insist_on_queue, is_named, not_found, seq_of
 from rowq.store.held import Held, hold, hold_anywhere
 from rowq.store.moving import finish
 from rowq.store.places import take_out
@@ -44,24 +44,31 @@ def adopt(work: Work, queue: str, changes: dict[str, object]) -> None:
         configure(work, queue, changes)
 
 
-def delete_queue(work: Work, queue: str) -> bool:
-    """The settings, once its messages have been purged in pieces; False if somebody has sent more since."""
+def pause(work: Work, queue: str, changes: dict[str, object]) -> None:
+    """Pauses or resumes a queue that is there."""
+    insist_on_queue(work.session, queue, names=False)
+    configure(work, queue, changes)
+
+
+def delete_queue(work: Work, queue: str) -> None:
+    """The settings, once its messages have been purged in pieces. Messages that were sent meanwhile make the queue anew."""
+    insist_on_queue(work.session, queue, names=False)
+    refuse_streamed(work, queue)
     if any(work.session.rows("count_states", queue=queue)[0][:-1]):
-        refuse_streamed(work, queue)
-        return False
-    if not work.session.run("delete_queue", name=queue):
-        raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it")
-    work.session.write("delete_bucket", queue=queue)
-    work.session.write("delete_consumers_of_queue", queue=queue)
-    work.session.write("delete_own_ids_of_queue", queue=queue)
-    work.session.write("delete_requests_of_queue", first=f"{queue}/", last=f"{queue}0")
-    work.change_settings()
+        work.change_settings()
+        work.policies.write(work.session, queue, Settings(), work.now)
+    else:
+        work.session.write("delete_queue", name=queue)
+        work.session.write("delete_bucket", queue=queue)
+        work.session.write("delete_consumers_of_queue", queue=queue)
+        work.session.write("delete_own_ids_of_queue", queue=queue)
+        work.session.write("delete_requests_of_queue", first=f"{queue}/", last=f"{queue}0")
+        work.change_settings()
+        if work.tally is not None:
+            work.tally.deleted.append(queue)
     work.forget_policy(queue)
     work.audit(queue, None, "queue_deleted")
-    if work.tally is not None:
-        work.tally.deleted.append(queue)
     work.flush()
-    return True
 
 
 def purge(work: Work, queue: str, state: State, seqs: list[int]) -> int:

@@ -149,7 +149,12 @@ def check_payload(known: Known, payload: Any) -> None:
 
 
 def _compile(schema: dict[str, Any]) -> _Validator:
-    import jsonschema_rs  # only queues with a schema pay for it
+    try:
+        import jsonschema_rs  # only queues with a schema pay for it
+    except ImportError:
+        raise InvalidArgument(
+            "this queue has a JSON schema, and the package that checks it is not installed: pip install 'rowq[schema]'"
+        ) from None
 
     def refuse(uri: str) -> Any:
         raise ValueError(f"schemas are not fetched from elsewhere: put {uri} into $defs")

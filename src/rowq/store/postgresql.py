@@ -229,10 +229,11 @@ class Postgresql(ServerDialect[Connection]):
             raise OutcomeUnknown(f"the connection to {self.where} broke while committing: it may or may not have been written")
 
     def _read_fate(self, xid: int, life: object) -> tuple[str | None, bool]:
+        """Until it is known, or the timeout: the backend that was cut off may still be at it, and this connection may be cut as well."""
         fate, life_now = "in progress", None
         deadline = running() + self.timeout
-        while fate == "in progress" and running() < deadline:  # the backend that was cut off may still be at it
-            with self.reading() as session:
+        while fate == "in progress" and running() < deadline:
+            with suppress(ConnectionLost), self.reading() as session:
                 fate, life_now = session.rows("read_fate", xid=str(xid))[0]
             if fate == "in progress":
                 self.pause(0.02)

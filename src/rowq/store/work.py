@@ -67,6 +67,8 @@ class Work:
         """Leased in this transaction, and not in the audit yet: by whom."""
         self.leaving: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         """(queue, group) → messages on their way out, whose successors are called up by `groups.call_up`."""
+        self.returning: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        """(queue, group) → heads that come back, and step back where an older message of the group waits."""
 
     def policy(self, queue: str) -> Policy:
         """What holds for the queue now; `forget_policy` after changing it."""

@@ -23,7 +23,7 @@ from rowq.workers.shift import Shift
 
 
 class AsyncConsumer:
-    """Made by `broker.consumer(queue, process)` of an AsyncBroker. A function that is no coroutine runs in a thread."""
+    """Made by `broker.consumer(queue, process)` of an AsyncBroker. A function that is not a coroutine runs in a thread."""
 
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self._engine = engine
@@ -56,12 +56,12 @@ class AsyncConsumer:
         shift = self._shift
         if shift is None:
             return
-        shift.hand.stop()
+        shift.stop()
         if asyncio.current_task() not in self._tasks:
             await self._end(shift)
 
     async def run(self) -> None:
-        """Works until somebody stops or cancels it; what is begun is finished first. In the main thread SIGTERM stops it too."""
+        """Works until it is stopped or cancelled; what is begun is finished first. In the main thread SIGTERM stops it too."""
         await self.start()
         with self._ended_by_signal():
             try:
@@ -80,7 +80,7 @@ class AsyncConsumer:
         if self._keeper is not None:
             await asyncio.to_thread(self._keeper.join)
         if self._shift is not shift:
-            return  # somebody else has seen to it
+            return  # another task has seen to it
         if self._pool is not None:
             self._pool.shutdown(wait=False)
         self._shift = None
@@ -130,7 +130,7 @@ class AsyncConsumer:
         """A program that handles SIGTERM itself is left alone."""
         is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         if is_ours and self._shift is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._shift.hand.stop)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._shift.stop)
         try:
             yield
         finally:

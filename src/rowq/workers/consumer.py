@@ -6,8 +6,6 @@ import asyncio
 import inspect
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -61,24 +59,25 @@ class Consumer:
         shift, threads = self._shift, self._threads
         if shift is None:
             return
-        shift.hand.stop()
+        shift.stop()
         if threading.current_thread() in threads:
             return
         for thread in threads:
             thread.join()
-        if self._shift is shift:  # else somebody else has seen to it
+        if self._shift is shift:  # else another thread has seen to it
             self._shift = None
             if shift.failure is not None:
                 raise shift.failure
 
     def run(self) -> None:
-        """Works until somebody stops it. In the main thread SIGTERM stops it too, and so does Ctrl-C, which is raised then."""
-        shift = self.start()._shift
-        if shift is None:
-            return  # somebody has stopped it already
-        with _told_to_end(shift):
+        """Works until it is stopped. In the main thread SIGTERM stops it too, and so does Ctrl-C, which is raised then."""
+        with _EndedBySignal() as signals:
+            shift = self.start()._shift
+            if shift is None:
+                return  # another thread has stopped it already
             try:
-                shift.has_ended.wait()  # no join: Python takes a thread for dead when an interrupt strikes whoever joins it
+                signals.obey(shift)
+                shift.has_ended.wait()  # not join: Python takes a thread for dead when an interrupt strikes the one that joins it
             finally:
                 self.stop()
 
@@ -140,24 +139,36 @@ class _ToldToEnd(BaseException):
     """SIGTERM came."""
 
 
-@contextmanager
-def _told_to_end(shift: Shift) -> Iterator[None]:
-    """A program that handles SIGTERM itself is left alone. One that is told twice finishes what is begun all the same."""
-    is_told = False
+class _EndedBySignal:
+    """SIGTERM ends the block, once the consumer has started; one that comes earlier is remembered. A program that handles SIGTERM itself is
+    left alone. One that is told twice finishes what is begun all the same."""
 
-    def tell(_number: int, _frame: FrameType | None) -> None:
-        nonlocal is_told
-        if not is_told and not shift.hand.is_stopping:
-            is_told = True
-            raise _ToldToEnd
+    def __init__(self) -> None:
+        self._shift: Shift | None = None
+        self._is_told = self._has_ended = False
 
-    is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if is_ours:
-        signal.signal(signal.SIGTERM, tell)
-    try:
-        yield
-    except _ToldToEnd:
-        pass
-    finally:
-        if is_ours:
+    def obey(self, shift: Shift) -> None:
+        self._shift = shift
+        if self._is_told:
+            self._end()
+
+    def __enter__(self) -> Self:
+        self._is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        if self._is_ours:
+            signal.signal(signal.SIGTERM, self._hear)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if self._is_ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        return isinstance(error, _ToldToEnd)
+
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+        self._is_told = True
+        if self._shift is not None:
+            self._end()
+
+    def _end(self) -> None:
+        if not self._has_ended and self._shift is not None and not self._shift.hand.is_stopping:
+            self._has_ended = True
+            raise _ToldToEnd

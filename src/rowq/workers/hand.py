@@ -89,7 +89,7 @@ class Hand:
                 delivery = self._fresh.popleft()
                 if self._until[delivery.receipt] > now:
                     return delivery
-                del self._until[delivery.receipt]  # somebody else's by now
+                del self._until[delivery.receipt]  # another consumer's by now
             return self._rest(LONGEST_REST)
 
     def rest(self, seconds: float) -> Rest:
@@ -190,7 +190,7 @@ class Hand:
         self._fresh.clear()
 
     def _is_short(self) -> bool:
-        """Whether somebody will soon find nothing to do; where the last look found few, what is there comes first."""
+        """Whether a worker will soon find nothing to do; where the last look found few, what is there comes first."""
         return not self._fresh or (self._has_more and len(self._fresh) < self._concurrency)
 
     def _is_due(self, now: float) -> bool:

@@ -8,15 +8,16 @@ from typing import TypedDict
 
 import msgspec
 
-from rowq.arguments import MAX_WAIT_MS, check_mode, receive_max
+from rowq.arguments import MAX_RECEIVE, MAX_WAIT_MS, check_mode, receive_max, to_limit
 from rowq.errors import InvalidArgument
 from rowq.model.duration import optional_ms, to_ms
+from rowq.model.lifecycle import NackLimit
 from rowq.model.member import DEAD_AFTER, to_silence
 from rowq.model.message import Delivery, Duration
 from rowq.model.queue import DeliveryMode, check_own_name
 
 MOST_AT_ONCE = 10_000
-_LAZY = "process gives a generator, which does nothing until somebody asks it: do the work in a function without yield"
+_LAZY = "process gives a generator, which does nothing until it is iterated: do the work in a function without yield"
 
 Process = Callable[[Delivery], Awaitable[object] | object]
 """Is called for each message; returns when it is done, raises when it failed."""
@@ -25,8 +26,9 @@ Process = Callable[[Delivery], Awaitable[object] | object]
 class ConsumerOptions(TypedDict, total=False):
     """What may be said of a consumer beside its queue and its function."""
 
-    batch_size: int
-    """How many messages it asks for at once; 10."""
+    batch_size: int | None
+    """How many messages it asks for at once; as many as it works on at the same time (`concurrency`), so that none waits here while
+    another consumer is idle."""
     concurrency: int
     """How many it works on at the same time, each in a thread or a task; 1."""
     partitioned: bool
@@ -36,9 +38,11 @@ class ConsumerOptions(TypedDict, total=False):
     lease: Duration | None
     """How long messages are its own before it extends that; None: as the queue says."""
     wait: Duration
-    """How long one look waits for messages, and so how long an idle consumer may take to stop; 1."""
+    """How long one look waits for messages; 1."""
     retry: Duration | None
-    """When a message comes back for which the function raised; None: after the backoff of a queue with `max_attempts`, else at once."""
+    """When a message comes back for which the function raised; None: after its backoff, or that of the queue."""
+    limit: NackLimit
+    """What ends the tries of a message for which the function raises: `attempts`, or with `deadline` its deadline as well."""
     beat: Duration
     """How often it says that it is alive; 2."""
     dead_after: Duration
@@ -59,6 +63,7 @@ class Plan(msgspec.Struct, frozen=True):
     lease: float | None
     wait: float
     retry_ms: int | None
+    limit: NackLimit
     beat: float
     dead_after: float
     remove_dead_every: int
@@ -74,16 +79,18 @@ def to_plan(queue: str, process: Process, options: ConsumerOptions) -> Plan:
     mode = options.get("delivery", "at_least_once")
     check_mode(mode)
     lease_ms = optional_ms(options.get("lease"), "lease", least=1)
+    concurrency = _count(options.get("concurrency", 1), "concurrency")
     plan = Plan(
         check_own_name(queue),
         process,
-        receive_max(options.get("batch_size", 10), "batch_size"),
-        _count(options.get("concurrency", 1), "concurrency"),
+        min(concurrency, MAX_RECEIVE) if (size := options.get("batch_size")) is None else receive_max(size, "batch_size"),
+        concurrency,
         _flag(options.get("partitioned", False), "partitioned"),
         mode,
         None if lease_ms is None else lease_ms / 1000,
         to_ms(options.get("wait", 1), "wait", most=MAX_WAIT_MS) / 1000,
         optional_ms(options.get("retry"), "retry"),
+        to_limit(options.get("limit", "attempts")),
         to_ms(options.get("beat", 2), "beat", least=1) / 1000,
         to_silence(options.get("dead_after", DEAD_AFTER)) / 1000,
         _count(options.get("remove_dead_every", 5), "remove_dead_every"),

@@ -21,7 +21,6 @@ from rowq.model.message import Draft, Duration, Payload, PushOptions, SendOption
 from rowq.model.queue import check_own_name
 from rowq.steps import Steps, take_each
 from rowq.workers.patience import Patience
-from rowq.workers.preparing import prepare_queue
 
 _log = logging.getLogger("rowq.workers")
 
@@ -66,7 +65,7 @@ class Producer:
         self.batch_size = batch_size
         self._linger = to_ms(linger, "linger") / 1000
         self._options = options
-        self._is_prepared = self._is_closed = False
+        self._is_closed = False
         self.be_forked()
         self.pack(None, None, {})  # a wrong option is told here, not at the first push
 
@@ -131,7 +130,6 @@ class Producer:
     def send_now(self, parcel: _Parcel) -> Steps[Pushed]:
         """By itself, beside whatever waits."""
         self._check_open()
-        yield from self._prepare()
         ids = yield self._engine.verbs.send_many(self._queue, [parcel.addressed()], {})
         parcel.pushed.set_result(ids[0])
         return parcel.pushed
@@ -161,11 +159,6 @@ class Producer:
     def _check_open(self) -> None:
         if self._is_closed:
             raise BrokerClosed("this producer is closed: make a new one")
-
-    def _prepare(self) -> Steps[None]:
-        if not self._is_prepared:
-            yield from prepare_queue(self._engine, self._queue)
-            self._is_prepared = True
 
     def _keep_sending(self) -> None:
         """What is due goes out; what fails to is tried again, more and more rarely."""
@@ -217,7 +210,6 @@ class Producer:
             self._settle(batch, error)
 
     def _send_these(self, batch: list[_Parcel]) -> None:
-        take_each(self._prepare(), self._engine.driver.drive)
         messages = [parcel.addressed() for parcel in batch]
         self._settle(batch, self._engine.driver.drive(self._engine.verbs.send_many(self._queue, messages, {})))
 

@@ -24,11 +24,11 @@ from rowq.model.lifecycle import Ack, Extend, Nack
 from rowq.model.message import Delivery, Outcome
 from rowq.model.queue import Policy
 from rowq.steps import Steps, take_each
+from rowq.waiting import Interrupt
 from rowq.workers.attendance import Attendance
 from rowq.workers.hand import Hand, How, Rest, Todo
 from rowq.workers.patience import Patience, passes
 from rowq.workers.plan import Plan
-from rowq.workers.preparing import prepare_queue
 
 _log = logging.getLogger("rowq.workers")
 
@@ -49,9 +49,9 @@ class Shift:
         self.hand = Hand(plan.batch_size, plan.concurrency, how)
         self.attendance = Attendance(engine, plan)
         self.failure: BaseException | None = None
-        self._is_prepared = False
         self._at_work = plan.concurrency
         self._leaving = threading.Lock()
+        self._waiting = Interrupt()
         self._is_over = threading.Event()
         """Nobody works any more: beats may end."""
         self.has_ended = threading.Event()
@@ -77,6 +77,11 @@ class Shift:
             except RowqError as error:
                 yield from self._bear(error, patience)
 
+    def stop(self) -> None:
+        """What is begun is finished; nothing more is fetched or waited for."""
+        self.hand.stop()
+        self._waiting.set()
+
     def leave(self) -> None:
         """Said by each of them at the end."""
         with self._leaving:
@@ -88,7 +93,7 @@ class Shift:
         if self.failure is None:
             self.failure = error
             _log.error("the consumer of %s stops: %r", self._plan.queue, error)
-        self.hand.stop()
+        self.stop()
 
     def keep_up(self) -> None:
         """The thread beside the work: the registration, the leases, and what is done while everybody is busy."""
@@ -116,8 +121,8 @@ class Shift:
         take_each(steps, self._engine.driver.drive)
 
     def _keep(self) -> None:
-        if not self._is_prepared:
-            self._drive(self._prepare())
+        if self._lease is None:
+            self._drive(self._learn_lease())
         if time.monotonic() >= self.attendance.next_at:
             was_known = self.attendance.membership is not None
             self._drive(self.attendance.keep())
@@ -127,13 +132,9 @@ class Shift:
         if self.hand.is_overdue():
             self._drive(self._settle())
 
-    def _prepare(self) -> Steps[None]:
-        more = {} if self._plan.delivery == "at_least_once" else {"delivery": self._plan.delivery}
-        yield from prepare_queue(self._engine, self._plan.queue, **more)
-        if self._lease is None:
-            policy: Policy = yield self._verbs.look(self._engine.insights.policy, self._plan.queue)
-            self._lease = policy.lease_ms / 1000
-        self._is_prepared = True
+    def _learn_lease(self) -> Steps[None]:
+        policy: Policy = yield self._verbs.look(self._engine.insights.policy, self._plan.queue)
+        self._lease = policy.lease_ms / 1000
 
     def _until_next(self) -> float:
         soon = self._plan.beat if self._lease is None else min(self._plan.beat, self._lease / 4)
@@ -146,7 +147,8 @@ class Shift:
             if member is not None and self._lease is not None:
                 wait = 0.0 if self.hand.has_fresh else plan.wait
                 share = self.attendance.share()
-                deliveries = yield self._verbs.receive(plan.queue, plan.batch_size, wait, self._lease, member.id, plan.delivery, share)
+                look = (plan.batch_size, wait, self._lease, member.id, plan.delivery, share)
+                deliveries = yield self._verbs.receive(plan.queue, *look, interrupt=self._waiting)
         finally:
             until = time.monotonic() + (self._lease or 0)
             is_alive = member is not None and self.attendance.knows(member.id)
@@ -166,7 +168,7 @@ class Shift:
             for delivery, error in finished.failed:
                 by_error[error].append(delivery)
             for error, deliveries in by_error.items():
-                outcomes = yield self._verbs.settle_many(deliveries, Nack(error, self._plan.retry_ms, limit="deadline"))
+                outcomes = yield self._verbs.settle_many(deliveries, Nack(error, self._plan.retry_ms, limit=self._plan.limit))
                 self._note_settled(deliveries, outcomes)
                 finished.failed = [one for one in finished.failed if one[1] != error]
             if finished.released:

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import text
 
+from rowq import Broker
 from rowq.server.doors.choice import open_doors
 from rowq.server.lockout import FAILURES
 from rowq.server.service import Limits
 from tests.server.support import Answer, ask, ask_raw, key, request, serving
+from tests.support.life import depths
 from tests.support.patience import eventually
 from tests.support.server import Server
 
@@ -34,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def emails(server: Server) -> Iterator[Server]:
     """Whatever a test sends, nothing comes of it."""
     yield server
-    assert server.engine.insights.stats("emails").depth == 0
+    assert depths(Broker(server.engine), "emails") == {}
     eventually(lambda: server.connections == 0)
 
 
@@ -79,7 +81,7 @@ class TestBodies:
         with serving(tmp_path, limits=Limits(body_timeout=0.2), doors=open_doors(("forq",), {})) as server:
             answer = ask_raw(server, request("POST", MESSAGES, "Content-Length: 100", body=b"{"))
             assert answer.problem == (408, "timeout")
-            assert server.engine.insights.stats("emails").depth == 0
+            assert depths(Broker(server.engine), "emails") == {}
 
 
 class TestPaths:

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-import rowq
 from rowq import Broker, ManualClock
+from rowq.compat.gq import Client
 from tests.support.database import Database
 from tests.workers.moving import MovingClock, moving_clock
 
 
 @pytest.fixture
-def still(database: Database, clock: ManualClock) -> Iterator[Broker]:
-    with rowq.connect(database.url, clock=clock, upkeep=False) as broker:
-        yield broker
+def still(database: Database, clock: ManualClock) -> Iterator[Client]:
+    with Client(database.url, queue="q", clock=clock, upkeep=False) as client:
+        yield client
 
 
 @pytest.fixture
@@ -26,6 +26,12 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingClock]:
 
 
 @pytest.fixture
-def broker(database: Database, moving: MovingClock) -> Iterator[Broker]:
-    with rowq.connect(database.url, clock=moving) as broker:
-        yield broker
+def client(database: Database, moving: MovingClock) -> Iterator[Client]:
+    with Client(database.url, queue="q", clock=moving) as client:
+        yield client
+
+
+@pytest.fixture
+def broker(client: Client) -> Broker:
+    """The messages of the client, to look at."""
+    return client.broker

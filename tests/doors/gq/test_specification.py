@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from rowq import Broker, Delivery, State
+import rowq
+from rowq import Broker, Delivery, InvalidArgument, State
+from rowq.compat.gq import Client
 from rowq.ids import origin_of
 from rowq.verbs import Verbs
+from tests.support.database import Database
 from tests.support.patience import eventually
 from tests.workers.handling import Gate, Notes, registered
 from tests.workers.moving import MovingClock
@@ -27,29 +30,27 @@ def seq_of(id: str) -> int:
     return origin.seq
 
 
-def test_a_producer_pushes_each_message_at_once_unless_it_is_given_a_batch_size(broker: Broker) -> None:
-    assert broker.producer("q").push("a").done()
+def test_a_producer_pushes_each_message_at_once_unless_it_is_given_a_batch_size(client: Client, broker: Broker) -> None:
+    assert client.new_producer().push("a").done()
     assert broker.stats("q").ready == 1
-    gathering = broker.producer("q", batch_size=2, linger=3600)
-    first = gathering.push("b")
-    assert broker.stats("q").ready == 1
-    gathering.push("c")
-    assert broker.get(first.result(timeout=20)).payload == "b"
+    gathering = client.new_producer(batch_size=2)
+    first, second = gathering.push("b"), gathering.push("c")
+    assert [broker.get(one.result(timeout=20)).payload for one in (first, second)] == ["b", "c"]
     gathering.close()
 
 
-def test_a_consumer_pops_ten_messages_unless_it_is_given_a_batch_size(broker: Broker) -> None:
-    broker.producer("q").push(0)
+def test_a_consumer_pops_ten_messages_unless_it_is_given_a_batch_size(client: Client, broker: Broker) -> None:
+    client.new_producer().push(0)
     broker.send_many("q", range(1, 30))
     gate = Gate()
-    with broker.consumer("q", gate, wait=0.05):
+    with client.new_consumer().worker(gate):
         gate.await_arrivals()
         assert broker.stats("q").leased == 10
         gate.open()
 
 
-def test_a_consumers_number_is_its_place_in_the_order_of_birth(broker: Broker) -> None:
-    consumers = [broker.consumer("q", print, wait=0.05, beat=0.05, dead_after=FOR_EVER) for _ in range(3)]
+def test_a_consumers_number_is_its_place_in_the_order_of_birth(client: Client) -> None:
+    consumers = [client.new_consumer(beat=0.05, dead_after=FOR_EVER).worker(print) for _ in range(3)]
     for number, consumer in enumerate(consumers):
         consumer.start()
         assert registered(consumer).index == number
@@ -59,9 +60,9 @@ def test_a_consumers_number_is_its_place_in_the_order_of_birth(broker: Broker) -
         consumer.stop()
 
 
-def test_a_heartbeat_keeps_a_consumer_alive_and_the_dead_are_removed(broker: Broker, moving: MovingClock) -> None:
+def test_a_heartbeat_keeps_a_consumer_alive_and_the_dead_are_removed(client: Client, broker: Broker, moving: MovingClock) -> None:
     silent = broker.register("q", dead_after=FOR_EVER)
-    with broker.consumer("q", print, beat=0.05, dead_after=600, remove_dead_every=2, wait=0.05) as consumer:
+    with client.new_consumer(beat=0.05, dead_after=600, remove_dead_every=2).worker(print) as consumer:
         first = registered(consumer)
         assert (first.index, first.count) == (1, 2)
         for _ in range(2):  # 800 seconds in which the one beats, and the other does not
@@ -75,11 +76,11 @@ def test_a_heartbeat_keeps_a_consumer_alive_and_the_dead_are_removed(broker: Bro
         assert member.beat_at > member.born_at
 
 
-def test_a_popped_message_is_consumed_by_the_consumers_uuid_and_then_processed(broker: Broker) -> None:
-    id = broker.producer("q").push("x").result()
+def test_a_popped_message_is_consumed_by_the_consumers_uuid_and_then_processed(client: Client, broker: Broker) -> None:
+    id = client.new_producer().push("x").result()
     assert broker.get(id).state is State.READY
     gate = Gate()
-    with broker.consumer("q", gate, wait=0.05) as consumer:
+    with client.new_consumer().worker(gate) as consumer:
         gate.await_arrivals()
         message = broker.get(id)
         assert (message.state, message.consumer) == (State.LEASED, registered(consumer).id)
@@ -88,15 +89,17 @@ def test_a_popped_message_is_consumed_by_the_consumers_uuid_and_then_processed(b
     assert (message.state, message.outcome) == (State.FINISHED, "acked")
 
 
-def test_an_error_before_the_deadline_makes_it_queued_again_and_after_it_failed(broker: Broker, moving: MovingClock) -> None:
-    id = broker.producer("q").push("x", deadline=3_600).result()
+def test_an_error_before_the_deadline_makes_it_queued_again_and_after_it_failed(
+    client: Client, broker: Broker, moving: MovingClock
+) -> None:
+    id = client.new_producer().push("x", deadline=3_600).result()
     attempts: list[int] = []
 
     def fail(delivery: Delivery) -> None:
         attempts.append(delivery.attempt)
         raise RuntimeError("no luck")
 
-    with broker.consumer("q", fail, wait=0.05, beat=0.1, retry=600):
+    with client.new_consumer(beat=0.1, retry=600).worker(fail):
         eventually(lambda: broker.get(id).state is State.SCHEDULED)
         moving.advance(7_200)
         eventually(lambda: broker.get(id).state is State.FINISHED)
@@ -104,17 +107,19 @@ def test_an_error_before_the_deadline_makes_it_queued_again_and_after_it_failed(
     assert attempts == [1, 2]
 
 
-def test_each_consumer_takes_the_messages_of_its_number_the_oldest_first(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_consumer_takes_the_messages_of_its_number_the_oldest_first(
+    client: Client, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken: dict[int, list[int]] = {0: [], 1: []}
     together = threading.Barrier(2)
     may_look, asked = threading.Event(), set[Any]()
     receive = Verbs.receive
 
-    def look_when_told(verbs: Verbs, *options: Any) -> Any:
+    def look_when_told(verbs: Verbs, *options: Any, **more: Any) -> Any:
         """A consumer that found none of its own share takes any that come in that moment: so none looks before all are there."""
         asked.add(options[-1])
         assert may_look.wait(20)
-        return receive(verbs, *options)
+        return receive(verbs, *options, **more)
 
     def note(index: int, delivery: Delivery) -> None:
         if not taken[index]:
@@ -122,8 +127,8 @@ def test_each_consumer_takes_the_messages_of_its_number_the_oldest_first(broker:
         taken[index].append(seq_of(delivery.id))
 
     consumers = [
-        broker.consumer("q", lambda delivery: note(0, delivery), partitioned=True, beat=0.05, wait=0.05, dead_after=FOR_EVER),
-        broker.consumer("q", lambda delivery: note(1, delivery), partitioned=True, beat=0.05, wait=0.05, dead_after=FOR_EVER),
+        client.new_consumer(partitioned=True, beat=0.05, dead_after=FOR_EVER).worker(lambda delivery: note(0, delivery)),
+        client.new_consumer(partitioned=True, beat=0.05, dead_after=FOR_EVER).worker(lambda delivery: note(1, delivery)),
     ]
     for index, consumer in enumerate(consumers):
         consumer.start()
@@ -144,11 +149,42 @@ def test_each_consumer_takes_the_messages_of_its_number_the_oldest_first(broker:
 
 
 @pytest.mark.parametrize("way", ["competing", "partitioned"])
-def test_what_a_consumer_that_never_works_should_take_is_taken_by_the_others(broker: Broker, way: str) -> None:
+def test_what_a_consumer_that_never_works_should_take_is_taken_by_the_others(client: Client, broker: Broker, way: str) -> None:
     broker.register("q", dead_after=3600)
     notes = Notes()
-    with broker.consumer("q", notes, partitioned=way == "partitioned", dead_after=3600, wait=0.05) as consumer:
+    with client.new_consumer(partitioned=way == "partitioned", dead_after=3600).worker(notes) as consumer:
         assert registered(consumer).count == 2
         broker.send_many("q", range(50))
         eventually(lambda: broker.stats("q").finished == 50)
     assert sorted(notes.payloads) == list(range(50))
+
+
+def test_consume_passes_the_payload_until_it_is_stopped(client: Client, broker: Broker) -> None:
+    pushed = [client.new_producer().push({"number": number}) for number in range(3)]
+    consumer, taken = client.new_consumer(), list[Any]()
+
+    def process(payload: Any) -> None:
+        taken.append(payload)
+        if len(taken) == 3:
+            consumer.stop()
+
+    consumer.consume(process)
+    assert taken == [{"number": 0}, {"number": 1}, {"number": 2}]
+    assert {broker.get(one.result()).outcome for one in pushed} == {"acked"}
+
+
+def test_a_queue_that_was_made_otherwise_keeps_the_promises_too(database: Database) -> None:
+    with rowq.connect(database.url) as broker:
+        broker.send("q", "sent by another program")
+        assert broker.settings("q").max_attempts is None
+        with Client(database.url, queue="q", delivery="at_most_once"):
+            settings = broker.settings("q")
+        assert (settings.max_attempts, settings.on_exhausted, settings.keep, settings.delivery) == (0, "fail", "outcome", "at_most_once")
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 0}, {"beat": 0}, {"patience": 3}])
+def test_a_wrong_option_is_an_error_at_once(client: Client, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument):
+        client.new_consumer(**options)
+    with pytest.raises(InvalidArgument):
+        client.new_consumer().consume("print")  # type: ignore[arg-type]

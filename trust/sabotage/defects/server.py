@@ -73,8 +73,8 @@ DEFECTS = (
         name="a-route-for-anybody",
         breaks="Somebody who may only send reads the actions of operators.",
         file="rowq/server/routes.py",
-        old='Events, right="admin", query=queues.ActionsQuery)',
-        new='Events, right="any", query=queues.ActionsQuery)',
+        old='        right="admin",\n        query=queues.ActionsQuery,',
+        new='        right="any",\n        query=queues.ActionsQuery,',
         tests=("tests/server/test_api.py::TestQueues::test_what_operators_did_is_told_with_who_it_was",),
     ),
     Defect(

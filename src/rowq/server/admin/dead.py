@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from rowq.errors import QueueNotFound
 from rowq.model.fingerprint import fingerprint
 from rowq.model.lifecycle import REASONS
 from rowq.model.message import Stats
@@ -65,10 +66,14 @@ async def show_all(desk: Desk) -> Response:
     fullest = sorted((stats for stats in counted.stats.values() if stats.dead), key=lambda stats: -stats.dead)
     rows: list[tuple[Stats, MessageLook | None]] = []
     for stats in fullest[:_MOST_QUEUES]:
-        page = await desk.call(messages.browse_dead, query=messages.DeadQuery(limit=1, newest=True), queue=stats.queue)
+        try:
+            page = await desk.call(messages.browse_dead, query=messages.DeadQuery(limit=1, newest=True), queue=stats.queue)
+        except QueueNotFound:  # it was deleted since it was counted
+            continue
         rows.append((stats, page.messages[0] if page.messages else None))
     rows.sort(key=lambda row: -(row[1].died_at or 0) if row[1] else 0)
-    return desk.show("dead/all.html", rows=rows, left_out=len(fullest) - len(rows), counted=counted, now=desk.service.engine.clock.now())
+    left_out = max(0, len(fullest) - _MOST_QUEUES)
+    return desk.show("dead/all.html", rows=rows, left_out=left_out, counted=counted, now=desk.service.engine.clock.now())
 
 
 def queue_of(desk: Desk) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlencode
 import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from rowq.errors import InvalidArgument, Unauthorized
+from rowq.errors import InvalidArgument, QueueNotFound, Unauthorized
 from rowq.model.queue import DEAD_SUFFIXES, split_name
 from rowq.pieces import Progress
 from rowq.server.admin.office import Office
@@ -106,7 +106,10 @@ class Desk:
         route = _ROUTE_OF[handler]
         check_rights(route, self.identity, path)
         asked = Asked(self.service, self.identity, path, [], _checked(query or (route.query or NoQuery)()), _checked(body))
-        found = await (handler(asked) if progress is None else handler(asked, progress))
+        try:
+            found = await (handler(asked) if progress is None else handler(asked, progress))
+        except QueueNotFound as error:
+            raise error.among(self.identity.reaches) from None  # a key for some queues hears of no other
         if route.method != "GET" and "queue" in path:
             self.office.depths.stale(split_name(path["queue"])[0])
         return found

@@ -6,7 +6,7 @@ import time
 
 from starlette.responses import Response
 
-from rowq.errors import StreamNotFound
+from rowq.errors import QueueNotFound, StreamNotFound
 from rowq.model.message import Stats
 from rowq.model.stream import Stream
 from rowq.server.admin import confirmation
@@ -81,7 +81,10 @@ async def run_sweep(desk: Desk) -> Response:
 
 async def show_actions(desk: Desk) -> Response:
     queue = desk.asked("queue").strip()
-    found = (await desk.call(queues.list_actions, query=queues.ActionsQuery(queue=queue or None, limit=MOST_ACTIONS))).events
+    try:
+        found = (await desk.call(queues.list_actions, query=queues.ActionsQuery(queue=queue or None, limit=MOST_ACTIONS))).events
+    except QueueNotFound:  # the page says of a name that nothing was done to it, and stays open for another one
+        found = []
     return desk.show("operations/actions.html", queue=queue, is_full=len(found) >= MOST_ACTIONS, **paged(desk, found))
 
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw
 from starlette.responses import Response
 
 from rowq.errors import IdTaken, InvalidArgument, PayloadRejected, PayloadTooLarge, QueueFull
+from rowq.model.duration import to_ms
 from rowq.model.payload import check_encoded
 from rowq.model.queue import check_own_name
 from rowq.server.admin.desk import Desk, details_url
@@ -204,7 +205,7 @@ def _number(text: str) -> int:
 
 
 def _milliseconds(text: str) -> int:
-    return round(read_duration(text) * 1000)
+    return to_ms(read_duration(text), "this")
 
 
 def _list(text: str) -> Any:

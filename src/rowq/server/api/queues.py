@@ -80,7 +80,8 @@ async def list_settings(asked: Asked[SettingsQuery, None]) -> AllSettings:
 
 
 async def configure(asked: Asked[None, SettingsBody]) -> SettingsBody:
-    return of_settings(await _configure(asked, to_settings(asked.body)))
+    changes = asked.service.engine.verbs.change_settings(asked.queue, to_settings(asked.body))
+    return of_settings(await asked.service.ask(changes, asked.actor))
 
 
 async def delete_queue(asked: Asked[None, None]) -> None:
@@ -88,11 +89,11 @@ async def delete_queue(asked: Asked[None, None]) -> None:
 
 
 async def pause(asked: Asked[None, None]) -> None:
-    await _configure(asked, {"paused": True})
+    await asked.service.ask(asked.service.engine.verbs.pause(asked.queue), asked.actor)
 
 
 async def resume(asked: Asked[None, None]) -> None:
-    await _configure(asked, {"paused": None})
+    await asked.service.ask(asked.service.engine.verbs.resume(asked.queue), asked.actor)
 
 
 async def purge(asked: Asked[PurgeQuery, None], progress: Progress | None = None) -> Count:
@@ -100,6 +101,8 @@ async def purge(asked: Asked[PurgeQuery, None], progress: Progress | None = None
 
 
 async def list_actions(asked: Asked[ActionsQuery, None]) -> Events:
+    if asked.query.queue is not None and not asked.identity.reaches(split_name(asked.query.queue)[0]):
+        return Events([])  # a key for some queues does not learn whether there is another
     limit = asked.query.limit if asked.identity.sees_all else MAX_PAGE  # those of others are left out of what is read
     found = await asked.service.look(asked.service.engine.insights.actions, asked.query.queue, limit)
     return Events([event for event in found if _is_reached(asked, event)][: asked.query.limit])
@@ -107,7 +110,3 @@ async def list_actions(asked: Asked[ActionsQuery, None]) -> Events:
 
 def _is_reached(asked: Asked[Any, Any], event: Event) -> bool:
     return asked.identity.sees_all or bool(event.queue and asked.identity.reaches(split_name(event.queue)[0]))
-
-
-async def _configure(asked: Asked[Any, Any], changes: dict[str, Any]) -> Any:
-    return await asked.service.ask(asked.service.engine.verbs.change_settings(asked.queue, changes), asked.actor)

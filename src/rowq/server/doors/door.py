@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from msgspec import Struct
 from starlette.routing import Route as StarletteRoute
 
-from rowq.errors import InvalidArgument
+from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.model.access import Right
 from rowq.server import answering, asgi
 from rowq.server.doors.visit import Visit
@@ -85,6 +85,8 @@ class _Endpoint:
         except Exception as error:
             if watched.has_begun:
                 raise
+            if isinstance(error, QueueNotFound):
+                error = error.among(lambda name: False)  # its client may not know of every queue
             answer = self._door.refuse(error)
         if answer is not None:
             await _write(send, answer)

@@ -7,15 +7,16 @@ than there, its `receipt`: who sends it back with an ack or a nack settles that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 import msgspec
 from msgspec import Struct
 
 from rowq.arguments import note
-from rowq.errors import Forbidden, InvalidArgument, MessageNotFound, PayloadRejected
+from rowq.errors import Forbidden, InvalidArgument, MessageNotFound, PayloadRejected, QueueNotFound
 from rowq.model.lifecycle import Ack, Nack
-from rowq.model.message import Message, State
+from rowq.model.message import Message, State, Stats
 from rowq.model.queue import check_own_name, dead_topic
 from rowq.model.retry import Delays, Millis, PositiveMillis
 from rowq.model.value import InFlight
@@ -140,7 +141,10 @@ class Door:
 
     async def _stats(self, visit: Visit) -> Answer:
         visit.identity.check("look", self._queue)
-        stats = await visit.service.look(visit.service.engine.insights.stats, self._queue)
+        try:
+            stats = await visit.service.look(visit.service.engine.insights.stats, self._queue)
+        except QueueNotFound:  # it comes with the first message
+            stats = Stats(queue=self._queue)
         pending = stats.ready + stats.scheduled + stats.blocked
         return _answer(wire.Counts(pending, stats.leased, stats.dead, pending + stats.leased + stats.dead))
 
@@ -166,14 +170,17 @@ class Door:
         visit.identity.check("admin", self._queue)
         id = visit.path["id"]
         deletion = visit.service.engine.verbs.delete_dead(self._queue, [id], None, None, None, None)
-        if not await visit.service.ask(deletion, visit.identity.actor):
-            raise _unknown(id)
-        return _OK
+        with suppress(QueueNotFound):
+            if await visit.service.ask(deletion, visit.identity.actor):
+                return _OK
+        raise _unknown(id)
 
     async def _purge_dead(self, visit: Visit) -> Answer:
         visit.identity.check("admin", self._queue)
-        purge = visit.service.engine.verbs.purge(dead_topic(self._queue), None)
-        return _answer(wire.Purged(await visit.service.ask(purge, visit.identity.actor)))
+        purge, count = visit.service.engine.verbs.purge(dead_topic(self._queue), None), 0
+        with suppress(QueueNotFound):
+            count = await visit.service.ask(purge, visit.identity.actor)
+        return _answer(wire.Purged(count))
 
     async def _list_keys(self, visit: Visit) -> Answer:
         if not visit.identity.sees_all:

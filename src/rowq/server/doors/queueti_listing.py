@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from rowq.errors import MessageNotFound
+from rowq.errors import MessageNotFound, QueueNotFound
 from rowq.insights import Insights
 from rowq.model.message import Message, State, Stats
 from rowq.model.queue import dead_topic, split_name
@@ -58,7 +58,7 @@ def counts(insights: Insights, stats: Stats) -> list[StatusCount]:
 def page(insights: Insights, queues: list[str], query: PageQuery) -> Page:
     """Topic by topic, in the order in which they are received. What was acked is gone for queue-ti, also where its queue keeps it."""
     wanted = None if query.topic is None else split_name(query.topic)
-    known = [count for queue in queues for count in counts(insights, insights.stats(queue)) if wanted in (None, split_name(count.topic))]
+    known = [count for stats in _stats(insights, queues) for count in counts(insights, stats) if wanted in (None, split_name(count.topic))]
     topics: dict[tuple[str, bool], set[str]] = {}
     for count in known:
         topics.setdefault(split_name(count.topic), set()).add(count.status)
@@ -66,6 +66,12 @@ def page(insights: Insights, queues: list[str], query: PageQuery) -> Page:
     shown = list(islice(found, query.offset, query.offset + query.limit))
     items = [to_body(message, insights.policy(message.queue), changed_at(insights, message)) for message in shown]
     return Page(items, sum(count.count for count in known), query.limit, query.offset)
+
+
+def _stats(insights: Insights, queues: list[str]) -> Iterator[Stats]:
+    for queue in queues:
+        with suppress(QueueNotFound):  # it was deleted meanwhile
+            yield insights.stats(queue)
 
 
 def changed_at(insights: Insights, message: Message) -> int:

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from rowq.errors import InvalidArgument
 from rowq.model.cron import Cron, read_cron
-from rowq.model.duration import LONGEST_MS, read_seconds
+from rowq.model.duration import LONGEST_MS, read_seconds, to_ms
 from rowq.model.queue import Settings
 from rowq.model.retry import Delays
 
@@ -100,4 +100,4 @@ def _to_ms(given: Duration, what: str, least: int = 0) -> int:
     seconds = read_seconds(given) if isinstance(given, str) else given
     if seconds is None or not least <= seconds * 1000 <= LONGEST_MS:
         raise ValueError(f"{what} is a time such as 30s or 24h, at most 366 days, not {given!r}")
-    return round(seconds * 1000)
+    return to_ms(seconds, what)

@@ -25,6 +25,12 @@ SELECT name, settings
 FROM rowq_queues
 ORDER BY name;
 
+-- name: list_queue_names
+SELECT name
+FROM rowq_queues
+ORDER BY name
+LIMIT :limit;
+
 -- name: insert_queue
 INSERT INTO rowq_queues (name, settings, created_at)
 VALUES (:name, :settings, :created_at)

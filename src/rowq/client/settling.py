@@ -1,0 +1,66 @@
+"""Receipts to a server, with what is to become of their messages, and what its answer means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from rowq.arguments import Settled, lease_lost
+from rowq.client.bodies import SettleResult, read_results
+from rowq.client.exchange import Exchange
+from rowq.client.http import Answer
+from rowq.errors import InvalidReceipt, OutcomeUnknown
+from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
+from rowq.model.message import Delivery, Outcome
+from rowq.steps import Steps, in_pieces
+
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder().encode
+
+
+def receipt_of(delivery: object) -> str:
+    """Text that cannot be a receipt is left to the server, which does not find it."""
+    if isinstance(delivery, Delivery):
+        return delivery.receipt
+    if isinstance(delivery, str):
+        return delivery if delivery.isascii() else ""
+    raise InvalidReceipt(f"a delivery or its receipt is needed, not {type(delivery).__name__}")
+
+
+def settle(receipts: list[str], verdict: Verdict | Extend, read: Callable[[Answer], T]) -> Exchange[T]:
+    body: dict[str, Any] = {"receipts": receipts}
+    match verdict:
+        case Ack():
+            target = "/v1/ack"
+        case Nack(error=reason, delay=delay, counts=counts, limit=limit):
+            target, body = "/v1/nack", {**body, "reason": reason, "delay_ms": delay, "counts": counts, "limit": limit}
+        case Reject(error=reason):
+            target, body = "/v1/reject", {**body, "reason": reason}
+        case Reschedule(delay=delay, error=reason):
+            target, body = "/v1/reschedule", {**body, "delay_ms": delay, "reason": reason}
+        case Extend(lease_ms=lease):
+            target, body = "/v1/extend", {**body, "lease_ms": lease}
+    return Exchange(b"POST", target, _encode(body), read)
+
+
+def settle_in_pieces(receipts: list[str], verdict: Verdict | Extend, size: int) -> Steps[list[Outcome]]:
+    outcomes: list[Outcome] = []
+    with in_pieces(lambda: len(outcomes), "deliveries"):
+        for start in range(0, len(receipts), size):
+            outcomes += yield settle(receipts[start : start + size], verdict, read_outcomes)
+    return outcomes
+
+
+def read_outcomes(answer: Answer) -> list[Outcome]:
+    return [result.outcome for result in read_results(answer)]
+
+
+def insist_done(results: list[SettleResult], delivery: Settled, answer: Answer) -> None:
+    if results[0].outcome is Outcome.DONE:
+        return
+    if answer.is_repeat:
+        raise OutcomeUnknown("the answer was lost, and the next try found the delivery no longer current: the first may have settled it")
+    raise lease_lost(delivery)

@@ -1,0 +1,1 @@
+"""Clients with the interface and the promises of other queues."""
