@@ -29,7 +29,7 @@ help: ## Say what can be made
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 test: $(VENV)/.has-dev $(VENV)/.has-java tools ## Run the tests that every change has to pass: all databases, HTTP, browser, Spark
-	@$(if $(ARGS),,echo "Testing with $(WORKERS) processes: 12 to 14 minutes on two cores. A dot is a test that passed.")
+	@$(if $(ARGS),,echo "Testing with $(WORKERS) processes: 11 to 15 minutes on two cores. A dot is a test that passed.")
 	$(PYTEST) $(ARGS)
 
 prove: $(VENV)/.has-dev $(VENV)/.has-java tools ## Run the tests that `make test` leaves out, then `make sabotage`
