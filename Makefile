@@ -94,7 +94,7 @@ INSTALL = $(BIN)/python -m pip install $$(test -t 2 || echo --quiet --quiet) --e
 
 # A stamp for each extra: pip runs again when pyproject.toml is newer.
 $(VENV)/.has-%: pyproject.toml | $(BIN)/python
-	@echo "Installing rowq[$*] into $(VENV)$(if $(filter dev bench fuzz,$*),: about a gigabyte the first time, two minutes where the network is quick)"
+	@echo "Installing rowq[$*] into $(VENV)$(if $(filter dev bench fuzz,$*),: about a gigabyte the first time; two minutes where the network is quick)"
 	@$(INSTALL) '.[$*]'
 	@touch $@
 

@@ -153,7 +153,7 @@ class Interrupt:
     """Ends a wait before its time, from any thread: it answers with what is there."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may set it in the thread that is just about to
         self._wake: Callable[[], None] | None = None
         self.is_set = False
 

@@ -296,6 +296,12 @@ class TestTls:
         with socket.create_connection((parts.hostname, parts.port), timeout=20) as plain, context.wrap_socket(plain) as agreed:
             assert agreed.selected_alpn_protocol() == chosen
 
+    def test_a_handshake_that_never_comes_is_not_waited_for(self, serve: Serve) -> None:
+        served = serve("--tls-cert", str(CERTIFICATE), "--header-timeout", "0.2")
+        parts = urlsplit(served.url)
+        with socket.create_connection((parts.hostname, parts.port), timeout=20) as silent:
+            assert silent.recv(1) == b""
+
     def test_a_certificate_that_is_none_is_refused(self, command: Command, tmp_path: Path) -> None:
         (tmp_path / "no.pem").write_text("hello")
         assert "cannot be used" in command.refused("--tls-cert", "no.pem")

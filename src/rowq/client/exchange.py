@@ -60,7 +60,7 @@ class Exchange(Generic[T_co]):
         """What to ask for when the caller has left before its answer came."""
         self.is_slow = is_slow
         self.missing = missing
-        """What to make of it when the server does not have what was asked for, if that is no error."""
+        """What to make of it when the server does not have what was asked for, if that is not an error."""
 
     @property
     def needs_fresh(self) -> bool:

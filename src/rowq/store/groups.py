@@ -53,9 +53,8 @@ def call_up(work: Work) -> None:
         for start in range(0, len(groups), _PIECE):
             heads = lock_groups(work.session, queue, groups[start : start + _PIECE])
             left = {group for group, head in heads.items() if head in work.leaving.get((queue, group), ())}
-            left |= _overtaken(
-                work, queue, {group: head for group, head in heads.items() if head in work.returning.get((queue, group), ())}
-            )
+            returned = {group: head for group, head in heads.items() if head in work.returning.get((queue, group), ())}
+            left |= _overtaken(work, queue, returned)
             while left:
                 left -= _follow(work, queue, left)
     work.leaving.clear()

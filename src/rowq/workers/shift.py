@@ -53,7 +53,7 @@ class Shift:
         self._leaving = threading.Lock()
         self._waiting = Interrupt()
         self._is_over = threading.Event()
-        """Nobody works any more: beats may end."""
+        """All workers have ended: beats may end."""
         self.has_ended = threading.Event()
         """It has taken its leave, too."""
 
@@ -96,7 +96,7 @@ class Shift:
         self.stop()
 
     def keep_up(self) -> None:
-        """The thread beside the work: the registration, the leases, and what is done while everybody is busy."""
+        """The thread beside the work: the registration, the leases, and what is done while all workers are busy."""
         patience = Patience()
         while not self._is_over.is_set():
             try:
