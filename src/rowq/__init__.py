@@ -8,6 +8,7 @@ from rowq.client.broker import RemoteBroker
 from rowq.clock import Clock, ManualClock, SystemClock
 from rowq.connect import connect, connect_async, migrate
 from rowq.errors import (
+    AmbiguousId,
     BrokerClosed,
     CheckpointMismatch,
     ConsumerGone,
@@ -65,6 +66,7 @@ from rowq.workers.producer import Producer, Pushed
 __version__ = "0.1.0"
 
 __all__ = [
+    "AmbiguousId",
     "ApiKey",
     "AsyncBroker",
     "AsyncConsumer",

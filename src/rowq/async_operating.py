@@ -29,8 +29,8 @@ class AsyncOperating:
         self._open = open
         self._opened: Engine | None = None
 
-    async def get(self, id: str) -> Message:
-        return await self._look(self._engine().insights.get, id)
+    async def get(self, id: str, *, queue: str | None = None) -> Message:
+        return await self._look(self._engine().insights.get, id, queue)
 
     async def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
         return await self._look(self._engine().insights.browse, queue, **options)
@@ -45,8 +45,8 @@ class AsyncOperating:
     async def queues(self) -> list[Stats]:
         return await self._look(self._engine().insights.queues)
 
-    async def audit(self, id: str) -> list[Event]:
-        return await self._look(self._engine().insights.audit, id)
+    async def audit(self, id: str, *, queue: str | None = None) -> list[Event]:
+        return await self._look(self._engine().insights.audit, id, queue)
 
     async def actions(self, queue: str | None = None, *, limit: int = 100) -> list[Event]:
         """What operators did to queues (configured, paused, purged …), the newest first."""
@@ -84,8 +84,8 @@ class AsyncOperating:
     async def purge(self, queue: str, *, states: Sequence[str] | None = None, progress: Progress | None = None) -> int:
         return await self._drive(self._engine().verbs.purge(queue, states, progress))
 
-    async def delete(self, id: str) -> None:
-        await self._drive(self._engine().verbs.delete(id))
+    async def delete(self, id: str, *, queue: str | None = None) -> None:
+        await self._drive(self._engine().verbs.delete(id, queue))
 
     async def redrive(
         self,

@@ -42,7 +42,7 @@ class Broker(Operating):
             backoff=None: before each retry, a list of seconds, or rowq.linear(…) or rowq.exponential(…); None: as the queue says
             headers=None: texts by name, kept beside the payload
             keys_if_undelivered=None: keeps the payload under these keys if it dies
-            id=None: an id of your own; a second message of that id is refused with IdTaken
+            id=None: an id of your own; a second message of that id in the queue is refused with IdTaken
         """
         return self._drive(self._verbs.send(queue, payload, options))
 

@@ -85,6 +85,12 @@ class MessageNotFound(NotFound):
     code = "message_not_found"
 
 
+class AmbiguousId(RowqError):
+    """Messages of several queues have this id: name the queue too."""
+
+    code = "ambiguous_id"
+
+
 class IdTaken(RowqError):
     """Another message already carries the id that the caller brought."""
 

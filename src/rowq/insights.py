@@ -23,13 +23,15 @@ from rowq.store.access import read_keys
 from rowq.store.browsing import read_all, read_page
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.failing import read_failures
-from rowq.store.finding import insist_on_queue, is_named, not_found, seq_of
+from rowq.store.finding import Reach, insist_on_queue, is_named, not_found, only, seq_of
 from rowq.store.ledger import list_streams
 from rowq.store.policies import read_settings
 from rowq.store.registry import everyone, members
 from rowq.store.rows import to_event, to_kv_entry, to_message
 from rowq.store.sessions import SignedIn
 from rowq.store.sessions import find as find_session
+
+_GET = (*((f"get_{state}", state) for state in State), ("get_ready_moved", State.READY))
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -63,14 +65,18 @@ class Insights:
         """What holds where a queue says nothing."""
         return self._defaults
 
-    def get(self, id: str) -> Message:
+    def get(self, id: str, queue: str | None = None) -> Message:
+        return self.find(id, only(queue))
+
+    def find(self, id: str, reach: Reach) -> Message:
+        """The message of that id in the queues that are meant."""
         with self._dialect.reading() as session:
-            seq = seq_of(session, id)
-            for state in State:
-                for row in session.rows(f"get_{state}", seq=seq):
-                    return _checked(to_message(row, state), row, id)
-            for row in session.rows("get_ready_moved", seq=seq):
-                return _checked(to_message(row, State.READY), row, id)
+            seq = seq_of(session, id, reach)
+            for query, state in _GET:
+                for row in session.rows(query, seq=seq):
+                    message = to_message(row, state)
+                    if reach(message.queue) and is_named(id, message.id, row[0], row[2]):
+                        return message
         raise not_found(id)
 
     def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
@@ -177,16 +183,20 @@ class Insights:
         with self._dialect.reading() as session:
             return lately.tally_audit(session, after, upto)
 
-    def audit(self, id: str) -> list[Event]:
+    def audit(self, id: str, queue: str | None = None) -> list[Event]:
         """Empty when nothing is recorded: the audit is over, or was switched off."""
+        return self.find_events(id, only(queue))
+
+    def find_events(self, id: str, reach: Reach) -> list[Event]:
+        """What is recorded of the message of that id in the queues that are meant."""
         with self._dialect.reading() as session:
-            seq = seq_of(session, id)
-            rows = session.rows("read_audit", seq=seq)
-            is_own = session.row("find_own_id", id=id) is not None
+            seq = seq_of(session, id, reach)
+            events = [to_event(row, id) for row in session.rows("read_audit", seq=seq)]
+            is_own = any(row[0] == seq for row in session.rows("find_own_id", id=id))
         origin = origin_of(id)
-        if not is_own and origin and any(row[1] == "enqueued" and row[0] != origin.sent_at for row in rows):
+        if not is_own and origin and any(event.event == "enqueued" and event.at != origin.sent_at for event in events):
             raise not_found(id)  # the id of another database
-        return [to_event(row, id) for row in rows]
+        return [event for event in events if reach(event.queue)]
 
     def list_seqs(self, queue: str, state: State) -> array[int]:
         """Those in a state at this moment, eight bytes each."""
@@ -213,14 +223,14 @@ class Insights:
         with self._dialect.reading() as session:
             return {row[0]: to_message(row, State.LEASED) for row in session.rows("get_leases", seqs=seqs)}
 
-    def lease(self, id: str) -> Lease | None:
-        """None when nobody has it, or a stream, which settles by batches."""
+    def lease(self, id: str, reach: Reach) -> Lease | None:
+        """None when no consumer has it, or a stream, which settles by batches."""
         with self._dialect.reading() as session:
             try:
-                row = session.row("find_lease", seq=seq_of(session, id))
+                row = session.row("find_lease", seq=seq_of(session, id, reach))
             except MessageNotFound:
                 return None
-        if row is None or is_held_by_stream(row[4]) or not is_named(id, row[7], row[0], row[6]):
+        if row is None or not reach(row[2]) or is_held_by_stream(row[4]) or not is_named(id, row[7], row[0], row[6]):
             return None
         seq, token, queue, reason, until, consumer = row[:6]
         return Lease((seq, token), queue, reason is not None, until, consumer)
@@ -265,12 +275,6 @@ class Insights:
 def _all_seqs(session: Session, queue: str) -> Iterator[int]:
     for state in State:
         yield from (row[0] for row in session.stream(f"list_{state}", queue=queue))
-
-
-def _checked(message: Message, row: Row, id: str) -> Message:
-    if not is_named(id, message.id, row[0], row[2]):
-        raise not_found(id)
-    return message
 
 
 def _count(session: Session, queue: str, paused: bool) -> Stats:

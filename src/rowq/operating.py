@@ -28,9 +28,9 @@ class Operating:
         self._engine = engine
         self._verbs = engine.verbs
 
-    def get(self, id: str) -> Message:
-        """One message, wherever it is."""
-        return self._look(self._engine.insights.get, id)
+    def get(self, id: str, *, queue: str | None = None) -> Message:
+        """One message, whatever its state. `queue` tells apart messages of the same own id; without it, two of them are AmbiguousId."""
+        return self._look(self._engine.insights.get, id, queue)
 
     def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
         """A page of messages, looked at and not taken. `after` is the `cursor` of the last message of the page before.
@@ -54,9 +54,9 @@ class Operating:
     def queues(self) -> list[Stats]:
         return self._look(self._engine.insights.queues)
 
-    def audit(self, id: str) -> list[Event]:
-        """What happened to a message, from the first event to the last."""
-        return self._look(self._engine.insights.audit, id)
+    def audit(self, id: str, *, queue: str | None = None) -> list[Event]:
+        """What happened to a message, from the first event to the last. `queue` as in `get`."""
+        return self._look(self._engine.insights.audit, id, queue)
 
     def actions(self, queue: str | None = None, *, limit: int = 100) -> list[Event]:
         """What operators did to queues (configured, paused, purged …), the newest first."""
@@ -101,9 +101,9 @@ class Operating:
         """Removes messages that wait (ready, scheduled, blocked), or those of the states named. Returns how many."""
         return self._drive(self._verbs.purge(queue, states, progress))
 
-    def delete(self, id: str) -> None:
-        """Removes one message, wherever it is."""
-        self._drive(self._verbs.delete(id))
+    def delete(self, id: str, *, queue: str | None = None) -> None:
+        """Removes one message, whatever its state. `queue` as in `get`."""
+        self._drive(self._verbs.delete(id, queue))
 
     def redrive(
         self,

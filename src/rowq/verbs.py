@@ -45,7 +45,7 @@ from rowq.store import access, operating, registry, revoking, sessions
 from rowq.store.calls import Act, Receive, Send, Settle
 from rowq.store.dead import Deletion, Redrive
 from rowq.store.dialect import Row
-from rowq.store.finding import check_id
+from rowq.store.finding import Reach, check_id, only
 from rowq.store.rows import to_deliveries
 from rowq.waiting import Interrupt, WaitingRoom
 
@@ -166,9 +166,13 @@ class Verbs:
             raise InvalidArgument(f"{queue!r} are dead letters: to purge messages in other states, name the queue {name!r}")
         return self._of_queue(name, pieces.purge(self._insights, name, named, progress))
 
-    def delete(self, id: str) -> Steps[None]:
+    def delete(self, id: str, queue: str | None = None) -> Steps[None]:
+        return self.delete_within(id, only(queue))
+
+    def delete_within(self, id: str, reach: Reach) -> Steps[None]:
+        """The message of that id in the queues that are meant."""
         check_id(id)
-        yield Act(lambda work: operating.delete(work, id))
+        yield Act(lambda work: operating.delete(work, id, reach))
 
     def delete_queue(self, queue: str) -> Steps[None]:
         name = check_own_name(queue)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -28,7 +29,7 @@ addEventListener("securitypolicyviolation", breach =>
 def chromium(**environment: str) -> Iterator[Browser]:
     """Started in a second, gone with the block. An event loop of Playwright's runs in this thread meanwhile, so nothing here can
     call `asyncio.run`: what needs a loop has a `LoopThread`."""
-    where = program("chromium", "chromium")
+    where = shutil.which("chromium-headless-shell") or program("chromium", "chromium")  # the shell alone needs half the processor
     expect.set_options(timeout=_PATIENCE_MS)
     with sync_playwright() as playwright:
         try:

@@ -14,6 +14,7 @@ from tests.architecture.source import ROOT
 ERRORS = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, errors.RowqError)}
 
 PUBLISHED_CODES = {
+    "ambiguous_id",
     "broker_closed",
     "checkpoint_mismatch",
     "consumer_gone",

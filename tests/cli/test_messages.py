@@ -310,6 +310,18 @@ def test_delete_messages(run: Run) -> None:
     assert run("stats", "q", "--json").json["depth"] == 0
 
 
+def test_a_message_whose_id_several_queues_have_needs_its_queue(run: Run) -> None:
+    for queue in ("p", "q"):
+        send(run, queue, f'"{queue}"', "--id", "mine")
+    for command in ("get", "audit", "delete"):
+        refused = run(command, "mine")
+        assert refused.exit_code == 1 and "[ambiguous_id]" in refused.err, command
+    assert run("get", "mine", "--in", "p", "--json").json["payload"] == "p"
+    assert [event["queue"] for event in run("audit", "mine", "--in", "q", "--json").json] == ["q"]
+    assert run("delete", "mine", "--in", "p").exit_code == 0
+    assert run("get", "mine", "--json").json["queue"] == "q"
+
+
 def test_delete_a_queue_only_with_consent(run: Run) -> None:
     send(run, "q", "1")
     refused = run("delete", "--queue", "q")

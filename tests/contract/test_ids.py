@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rowq import Broker, IdTaken, ManualClock, MessageNotFound
+from rowq import AmbiguousId, Broker, IdTaken, ManualClock, MessageNotFound
 from tests.support.life import assert_gone, drain, ids, pass_time, state_of, take
 
 
@@ -49,15 +49,74 @@ def test_own_and_given_ids_may_be_mixed(broker: Broker) -> None:
     assert ids(broker.receive("q", max=10)) == [own, given]
 
 
-@pytest.mark.parametrize("queue", ["q", "elsewhere"])
-def test_an_own_id_is_taken_while_its_message_is_known(broker: Broker, queue: str) -> None:
+def test_an_own_id_is_taken_while_its_message_is_known(broker: Broker) -> None:
     broker.send("q", "first", id="mine")
     with pytest.raises(IdTaken) as error:
-        broker.send(queue, "second", id="mine")
+        broker.send("q", "second", id="mine")
     assert error.value.code == "id_taken"
     assert broker.get("mine").payload == "first"
     assert drain(broker, "q") == ["first"]
-    assert drain(broker, "elsewhere") == []
+
+
+def test_an_own_id_of_another_queue_is_free(broker: Broker) -> None:
+    given = broker.send("q", 0)
+    for id in ("mine", given):
+        for queue in ("p", "o"):
+            assert broker.send(queue, f"{id} in {queue}", id=id) == id
+            with pytest.raises(IdTaken):
+                broker.send(queue, "again", id=id)
+            assert broker.get(id, queue=queue).payload == f"{id} in {queue}"
+    assert broker.get(given, queue="q").payload == 0
+
+
+def test_an_own_id_that_several_queues_have_needs_the_queue(broker: Broker) -> None:
+    for queue in ("p", "q"):
+        broker.send(queue, queue, id="mine")
+    for verb in (broker.get, broker.audit, broker.delete):
+        with pytest.raises(AmbiguousId, match=r"2 queues .*'mine' \(p, q\)") as error:
+            verb("mine")
+        assert error.value.code == "ambiguous_id"
+        with pytest.raises(MessageNotFound):
+            verb("mine", queue="o")
+    assert [event.queue for event in broker.audit("mine", queue="q")] == ["q"]
+    broker.delete("mine", queue="p")
+    assert_gone(broker, "mine", queue="p")
+    assert broker.get("mine").queue == "q"  # the other one is gone
+    assert [event.event for event in broker.audit("mine", queue="p")] == ["enqueued", "deleted"]
+    assert drain(broker, "q") == ["q"]
+
+
+def test_an_id_that_rowq_made_and_a_caller_brought_to_another_queue_needs_the_queue(broker: Broker) -> None:
+    id = broker.send("q", "made")
+    broker.send("p", "brought", id=id)
+    with pytest.raises(AmbiguousId):
+        broker.get(id)
+    assert [broker.get(id, queue=queue).payload for queue in ("p", "q")] == ["brought", "made"]
+    broker.delete(id, queue="p")
+    assert [broker.get(id).queue, drain(broker, "q"), drain(broker, "p")] == ["q", ["made"], []]
+
+
+def test_dead_letters_of_one_id_are_treated_in_their_own_queue(broker: Broker) -> None:
+    for queue in ("p", "q"):
+        broker.send(queue, queue, id="mine")
+        broker.reject(take(broker, queue))
+    assert broker.redrive("p", ids=["mine"]) == 1
+    assert [state_of(broker, "mine", queue=queue) for queue in ("p", "q")] == ["ready", "dead"]
+    assert broker.delete_dead("q", ids=["mine"]) == 1
+    assert broker.get("mine").queue == "p"
+
+
+@pytest.mark.parametrize("audit", [True, False])
+def test_an_own_id_that_leaves_one_queue_stays_in_the_other(broker: Broker, audit: bool) -> None:
+    for queue in ("p", "q"):
+        broker.configure(queue, audit=audit)
+        broker.send(queue, queue, id="mine")
+    assert drain(broker, "p") == ["p"]
+    assert broker.get("mine").queue == "q"
+    with pytest.raises(IdTaken):
+        broker.send("q", "again", id="mine")
+    if not audit:
+        assert broker.send("p", "anew", id="mine") == "mine"
 
 
 def test_an_own_id_is_taken_while_its_message_is_leased_or_dead(broker: Broker) -> None:
@@ -102,7 +161,7 @@ def test_an_own_id_is_free_when_nothing_tells_of_its_message(broker: Broker, end
     broker.configure("q", audit=False)
     broker.send("q", "first", id="mine")
     end(broker)
-    broker.send("p", "second", id="mine")
+    broker.send("q", "second", id="mine")
     assert broker.get("mine").payload == "second"
 
 

@@ -41,6 +41,21 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def test_messages_of_one_id_arrive_in_their_queues(some_journey: Journey) -> None:
+    for queue in ("p", "q"):
+        some_journey.source.configure(queue, keep="body")
+        some_journey.source.send(queue, f"done in {queue}", id="done")
+        drain(some_journey.source, queue)
+        some_journey.source.send(queue, queue, id="mine", keys_if_undelivered=[queue])
+    some_journey.copy()
+    for queue in ("p", "q"):
+        assert some_journey.target.get("mine", queue=queue).payload == queue
+        assert some_journey.target.get("done", queue=queue).payload == f"done in {queue}"
+    some_journey.copy(remove=True)
+    assert [some_journey.source.stats(queue).depth for queue in ("p", "q")] == [0, 0]
+    assert [drain(some_journey.target, queue) for queue in ("p", "q")] == [["p"], ["q"]]
+
+
 def test_every_option_arrives(journey: Journey) -> None:
     for payload, options in OPTIONS:
         journey.source.send_many("q", [Draft(payload, **options)])

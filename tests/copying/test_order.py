@@ -191,10 +191,12 @@ def test_senders_at_the_target_do_not_get_in_the_way(some_journey: Journey) -> N
 
 def test_an_id_that_another_message_has_is_refused_and_nothing_is_lost(some_journey: Journey) -> None:
     some_journey.source.send_many("q", [Draft(n, id=f"id-{n}") for n in range(3)])
-    some_journey.target.send("other", "mine", id="id-1")
-    with pytest.raises(IdTaken, match="'id-1'"):
-        some_journey.copy()
-    assert some_journey.target.stats("q").ready == 0
-    some_journey.target.delete("id-1")
+    some_journey.target.send("other", "mine", id="id-1")  # which is of another queue, and does not matter
+    with some_journey.begun() as copier:
+        some_journey.target.send("q", "mine", id="id-1")
+        with pytest.raises(IdTaken, match="'id-1'"):
+            some_journey.go_on(copier)
+    assert some_journey.target.stats("q").ready == 1
+    some_journey.target.delete("id-1", queue="q")
     some_journey.copy()
     assert everything(some_journey.target, "q") == everything(some_journey.source, "q")

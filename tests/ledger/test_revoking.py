@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowq import Broker, LeaseLost, ManualClock, MessageNotFound
+from rowq import AmbiguousId, Broker, LeaseLost, ManualClock, MessageNotFound
 from rowq.errors import HeldByStream, StreamNotFound, StreamRevoked
 from rowq.ledger import Ledger
 from tests.ledger.reading import STREAM, payloads
@@ -95,6 +95,20 @@ def test_a_quarantined_message_is_a_dead_letter_and_the_batch_goes_on(broker: Br
         (7, "rejected", "cannot be parsed"),
     ]
     assert broker.redrive("orders") == 2
+    assert faults_of(database.url) == {}
+
+
+def test_a_message_is_quarantined_by_an_id_that_other_queues_have_too(broker: Broker, ledger: Ledger, database: Database) -> None:
+    for queue in ("orders", "bills", "others"):
+        broker.send(queue, queue, id="mine")
+    held = ledger.claim(STREAM, ["orders"])
+    batch = ledger.take(STREAM, held.epoch, 0, 10)
+    assert ledger.quarantine(STREAM, batch, ["mine"], "poison") == 1
+    assert [broker.get("mine", queue=queue).state for queue in ("orders", "bills")] == ["dead", "ready"]
+    both = ledger.claim("both", ["bills", "others"])
+    batch = ledger.take("both", both.epoch, 0, 10)
+    with pytest.raises(AmbiguousId, match="nothing was quarantined"):
+        ledger.quarantine("both", batch, ["mine"], "poison")
     assert faults_of(database.url) == {}
 
 

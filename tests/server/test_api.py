@@ -119,6 +119,23 @@ class TestWork:
         assert api.send("emails", id="mine") == "mine"
         assert api.ask("POST", "/v1/queues/emails/messages", {"payload": 1, "id": "mine"}).problem == (409, "id_taken")
 
+    def test_an_id_says_nothing_of_queues_out_of_reach(self, api: Api) -> None:
+        clerk = api.as_(CLERK)
+        api.send("secret", "theirs", id="invoice-1")
+        api.send("secret", "theirs", id="invoice-2")
+        for path in ("/v1/messages/invoice-1", "/v1/messages/invoice-1/audit"):
+            assert clerk.ask("GET", path).problem == (404, "message_not_found")
+            assert clerk.ask("GET", f"{path}?queue=secret").problem == (403, "forbidden")
+        assert clerk.ask("DELETE", "/v1/messages/invoice-1").problem == (404, "message_not_found")
+        assert clerk.send("orders.new", "ours", id="invoice-1") == "invoice-1"
+        assert clerk.get("/v1/messages/invoice-1")["payload"] == "ours"
+        assert [event["queue"] for event in clerk.get("/v1/messages/invoice-1/audit")["events"]] == ["orders.new"]
+        for path in ("/v1/messages/invoice-1", "/v1/messages/invoice-1/audit"):
+            assert api.ask("GET", path).problem == (409, "ambiguous_id")
+            assert api.ask("GET", f"{path}?queue=secret").status == 200
+        assert clerk.ask("DELETE", "/v1/messages/invoice-1").status == 204
+        assert [api.get(f"/v1/messages/{id}")["payload"] for id in ("invoice-1", "invoice-2")] == ["theirs", "theirs"]
+
     def test_a_full_queue_refuses(self, api: Api) -> None:
         assert api.ask("PUT", "/v1/queues/emails", {"max_depth": 1}).status == 200
         api.send("emails")

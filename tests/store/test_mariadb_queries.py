@@ -223,7 +223,6 @@ DELETES: dict[str, list[Row]] = {
     "delete_blocked": [("q", "a", 1), ("q", "b", 2)],
     "free_key": [("q", "a", 1), ("q", "b", 2)],
     "delete_group_head": [("q", "a"), ("q", "b")],
-    "delete_own_id": [("a",), ("b",)],
 }
 
 
@@ -241,6 +240,13 @@ def test_a_piece_of_one_row_finds_its_key(dialect: Mariadb, query: str) -> None:
         assert len(pieces) == len(DELETES[query])
         for piece in pieces:
             assert reads_of_statement(session, piece)["key"] <= 2
+
+
+def test_own_ids_are_deleted_by_their_keys(broker: Broker, dialect: Mariadb) -> None:
+    broker.send_many("q", [Draft(n, id=f"id-{n}") for n in range(5)])
+    with writing(dialect) as session:
+        for statement in statements(session, "delete_own_id", [("id-1", "q"), ("id-2", "q")]):
+            assert reads_of_statement(session, statement) == {"key": 1}
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5])

@@ -14,10 +14,13 @@ def covering(metafunc: pytest.Metafunc, *groups: Sequence[str]) -> list[object]:
     """Cases for `parametrize`. The name of the test decides, so that every run makes the same choice, and tests differ. In `make test`
     the others are not even collected, which would take longer than some of them run."""
     chosen = {_choice(metafunc.function.__name__, group) for group in groups}
-    is_short = metafunc.config.option.markexpr == "not prove"
-    return [
-        pytest.param(case, marks=() if case in chosen else _REST) for group in groups for case in group if case in chosen or not is_short
-    ]
+    is_whole = not is_short(metafunc.config)
+    return [pytest.param(case, marks=() if case in chosen else _REST) for group in groups for case in group if case in chosen or is_whole]
+
+
+def is_short(config: pytest.Config) -> bool:
+    """It is `make test`, or a part of it."""
+    return bool(config.option.markexpr == "not prove")
 
 
 def cover(items: Sequence[pytest.Item], parameter: str) -> None:

@@ -108,13 +108,13 @@ def depths(broker: Broker, queue: str = "q") -> dict[str, int]:
     return {state: count for state, count in counts.items() if count}
 
 
-def state_of(broker: Broker, id: str) -> State:
-    return broker.get(id).state
+def state_of(broker: Broker, id: str, *, queue: str | None = None) -> State:
+    return broker.get(id, queue=queue).state
 
 
-def assert_gone(broker: Broker, id: str) -> None:
+def assert_gone(broker: Broker, id: str, *, queue: str | None = None) -> None:
     with pytest.raises(MessageNotFound):
-        broker.get(id)
+        broker.get(id, queue=queue)
 
 
 def one_of_each(broker: Broker) -> dict[str, str]:

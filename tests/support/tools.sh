@@ -29,25 +29,26 @@ without_services() {
     return $installed
 }
 
-# program (or file), package, service
+# program (or file; with commas, any of them), package, service. Chromium itself only where Debian has no shell of it.
 tools() {
     cat <<TOOLS
-curl          curl            -
-mkfs.ext4     e2fsprogs       -
-wrk           wrk             -
-node          nodejs          -
-chromium      chromium        -
-mariadbd      mariadb-server  mariadb
-redis-server  redis-server    redis-server
-pgbouncer     pgbouncer       pgbouncer
-systemd-analyze  systemd      -
+curl                              curl                     -
+mkfs.ext4                         e2fsprogs                -
+wrk                               wrk                      -
+node                              nodejs                   -
+chromium-headless-shell,chromium  chromium-headless-shell  -
+chromium-headless-shell,chromium  chromium                 -
+mariadbd                          mariadb-server           mariadb
+redis-server                      redis-server             redis-server
+pgbouncer                         pgbouncer                pgbouncer
+systemd-analyze                   systemd                  -
 TOOLS
 }
 
 # What pictures of pages are drawn with: `tools.sh fonts`.
 fonts() {
     cat <<FONTS
-chromium                                             chromium                -
+chromium-headless-shell,chromium                     chromium                -
 /usr/share/fonts/opentype/inter                      fonts-inter             -
 /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf  fonts-dejavu-core       -
 /usr/share/fonts/truetype/noto/NotoColorEmoji.ttf    fonts-noto-color-emoji  -
@@ -55,7 +56,10 @@ FONTS
 }
 
 is_there() {
-    command -v "$1" >/dev/null || [ -e "$1" ]
+    for one in $(echo "$1" | tr , ' '); do
+        if command -v "$one" >/dev/null || [ -e "$one" ]; then return 0; fi
+    done
+    return 1
 }
 
 "${1:-tools}" | while read -r wanted package service; do

@@ -17,7 +17,7 @@ from rowq.cli.hint import hint_paused, hint_unknown, told_of_new
 from rowq.cli.listing import show_details, show_messages
 from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
-from rowq.cli.parameter import After, Group, Id, Key, Limit, Newest, Queue, Yes, duration_option
+from rowq.cli.parameter import After, Group, Id, InQueue, Key, Limit, Newest, Queue, Yes, duration_option
 from rowq.cli.receipts import check_outcomes
 from rowq.cli.text import ago, counted, moment, span, whole
 from rowq.model.queue import DeliveryMode
@@ -135,10 +135,10 @@ def browse(
     show_messages(session.output, messages, state, limit)
 
 
-def get(session: Session, id: Id) -> None:
+def get(session: Session, id: Id, queue: InQueue = None) -> None:
     """Show one message, whatever its state."""
     with session.connect() as broker:
-        message = broker.get(id)
+        message = broker.get(id, queue=queue)
     if session.output.json:
         session.output.document(fields(message))
     else:
@@ -149,13 +149,14 @@ def audit(
     session: Session,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="The id of a message.", show_default=False)] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="Only what operators did to this queue.")] = None,
+    where: InQueue = None,
     limit: Annotated[int, typer.Option(help="At most so many actions of operators.")] = 100,
 ) -> None:
     """Tell what happened to a message, oldest first; without ID what operators did, newest first."""
     if id is not None and queue is not None:
         raise rowq.InvalidArgument("give the id of a message, or --queue for what operators did to one")
     with session.connect() as broker:
-        events = broker.actions(queue, limit=limit) if id is None else broker.audit(id)
+        events = broker.actions(queue, limit=limit) if id is None else broker.audit(id, queue=where)
     if not events and id is None:
         raise Failure("nobody has configured, paused or purged anything yet", code="empty", exit_code=NOTHING)
     if not events:
@@ -174,6 +175,7 @@ def delete(
     session: Session,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids of messages.", show_default=False)] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="Delete this queue instead: its messages and its settings.")] = None,
+    where: InQueue = None,
     yes: Yes = False,
 ) -> None:
     """Delete messages by id in any state, or a whole queue."""
@@ -187,16 +189,16 @@ def delete(
             broker.delete_queue(queue)
             session.output.answer(f"{queue} is deleted", queue=queue, deleted=held)
             return
-        missing = [id for id in ids or () if not _deleted(broker, id)]
+        missing = [id for id in ids or () if not _deleted(broker, id, where)]
     done = len(ids or ()) - len(missing)
     session.output.answer(f"{counted(done, 'message')} deleted", deleted=done, not_found=missing)
     if missing:
         raise Failure(f"not found: {', '.join(missing)}", code="message_not_found", exit_code=NOTHING)
 
 
-def _deleted(broker: rowq.Broker, id: str) -> bool:
+def _deleted(broker: rowq.Broker, id: str, queue: str | None) -> bool:
     try:
-        broker.delete(id)
+        broker.delete(id, queue=queue)
     except rowq.MessageNotFound:
         return False
     return True

@@ -13,6 +13,9 @@ _queue = typer.Argument(metavar="QUEUE", help="The name of a queue.", show_defau
 Queue = Annotated[str, _queue]
 OptionalQueue = Annotated[str | None, _queue]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a message.", show_default=False)]
+InQueue = Annotated[
+    str | None, typer.Option("--in", metavar="QUEUE", help="The queue of the message, where several queues have one of this id.")
+]
 Receipts = Annotated[
     list[str],
     typer.Argument(metavar="RECEIPT", help="Receipts, or - for lines of stdin: a receipt each, or what receive --json prints."),

@@ -66,8 +66,8 @@ class RemoteInsights:
     def __init__(self, stream: Lines) -> None:
         self._stream = stream
 
-    def get(self, id: str) -> Exchange[Message]:
-        return look(message_target(id), lambda answer: to_message(_message(answer)))
+    def get(self, id: str, queue: str | None = None) -> Exchange[Message]:
+        return look(message_target(id, queue=queue), lambda answer: to_message(_message(answer)))
 
     def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> Exchange[list[Message]]:
         page = to_page(queue, **options)
@@ -111,8 +111,8 @@ class RemoteInsights:
             query["queue"] = check_name(queue)
         return look(f"/v1/actions?{urlencode(query)}", lambda answer: _events(answer).events)
 
-    def audit(self, id: str) -> Exchange[list[Event]]:
-        return look(message_target(id) + "/audit", lambda answer: _events(answer).events)
+    def audit(self, id: str, queue: str | None = None) -> Exchange[list[Event]]:
+        return look(message_target(id, "/audit", queue=queue), lambda answer: _events(answer).events)
 
     def keys(self, prefix: KvKey) -> Exchange[list[KvEntry]]:
         parts = to_kv_key(prefix) if prefix else []
@@ -141,11 +141,12 @@ def examine() -> Exchange[list[Finding]]:
     return Exchange(b"GET", "/v1/doctor", None, lambda answer: _findings(answer).findings, Kind.LOOK, is_slow=True)
 
 
-def message_target(id: object) -> str:
+def message_target(id: object, part: str = "", *, queue: str | None = None) -> str:
     """A text that no message can have as its id is not asked for: in a path it could mean something else."""
+    name = None if queue is None else split_name(queue)[0]
     if not _POSSIBLE_ID.fullmatch(check_id(id)):
         raise not_found(id)
-    return f"/v1/messages/{id}"
+    return f"/v1/messages/{id}{part}" + ("" if name is None else f"?queue={name}")
 
 
 def _read_messages(answer: Answer) -> list[Message]:

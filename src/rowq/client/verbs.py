@@ -172,8 +172,8 @@ class RemoteVerbs:
 
         return Exchange(b"DELETE", target, b"", read, Kind.ONCE, is_slow=True)
 
-    def delete(self, id: str) -> Exchange[None]:
-        return Exchange(b"DELETE", message_target(id), b"", no_answer, missing=gone)
+    def delete(self, id: str, queue: str | None = None) -> Exchange[None]:
+        return Exchange(b"DELETE", message_target(id, queue=queue), b"", no_answer, missing=gone)
 
     def delete_queue(self, queue: str) -> Exchange[None]:
         return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}", b"", no_answer, Kind.ONCE, is_slow=True)

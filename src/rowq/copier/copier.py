@@ -224,15 +224,15 @@ class Copier:
         """For what was committed behind our back, below a seq that had been passed. Nobody receives at the target yet: what is not
         known there has not arrived."""
         for rows in self._passage.pieces("list_bodies", 0, self._ends["messages"]):
-            wanted = {leaving.id_of(row): row[3] for row in rows if not self._passage.courses[row[1]].is_complete}
-            missing = sorted(wanted[id] for id in wanted.keys() - self._passage.known(wanted))
+            wanted = {(row[1], leaving.id_of(row)): row[3] for row in rows if not self._passage.courses[row[1]].is_complete}
+            missing = sorted(wanted[named] for named in wanted.keys() - self._passage.known(wanted))
             found = self._passage.read(leaving.read_messages, missing) if missing else []
             if found:
                 self._copied.update(self._passage.target.act(partial(arriving.arrive, leaving=found, bases=self._passage.bases)))
 
     def _remove_known(self, rows: list[Row]) -> Counter[str]:
-        wanted = {leaving.id_of(row): row for row in rows}
-        known = [wanted[id] for id in self._passage.known(wanted)]
+        wanted = {(row[1], leaving.id_of(row)): row for row in rows}
+        known = [wanted[named] for named in self._passage.known(wanted)]
         removed: Counter[str] = Counter()
         for queue in sorted({row[1] for row in known}):
             seqs = sorted(row[3] for row in known if row[1] == queue)

@@ -12,7 +12,7 @@ import msgspec
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument, OutcomeUnknown
 from rowq.model.queue import Settings
-from rowq.store import copying, leaving
+from rowq.store import arriving, copying, leaving
 from rowq.store.copying import Course, Part
 from rowq.store.dialect import Row, Session
 from rowq.store.work import Work
@@ -57,13 +57,13 @@ class Passage:
         with self.source.dialect.reading() as session:
             return read(session, numbers)
 
-    def known(self, ids: Iterable[str]) -> set[str]:
-        """Those of the ids that the target knows, of messages that are there or were."""
-        asked = list(ids)
+    def known(self, named: Iterable[arriving.Named]) -> set[arriving.Named]:
+        """Those of the ids that the target knows in their queues, of messages that are there or were."""
+        asked = set(named)
         if not asked:
             return set()
         with self.target.dialect.reading() as session:
-            return {row[0] for row in session.rows("find_ids", ids=asked)}
+            return asked & {(queue, id) for id, _, queue, _ in session.rows("find_ids", ids=sorted({id for _, id in asked}))}
 
     def pieces(self, query: str, after: int, last: int) -> Iterator[list[Row]]:
         """The rows of our queues from behind one number up to another. Asked as somebody who may write: where a reader would be

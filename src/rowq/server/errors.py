@@ -21,6 +21,7 @@ _STATUS: tuple[tuple[type[RowqError], HTTPStatus], ...] = (
     (errors.NotFound, HTTPStatus.NOT_FOUND),
     (errors.QueueFull, HTTPStatus.TOO_MANY_REQUESTS),
     (errors.TooManyFailures, HTTPStatus.TOO_MANY_REQUESTS),
+    (errors.AmbiguousId, HTTPStatus.CONFLICT),
     (errors.IdTaken, HTTPStatus.CONFLICT),
     (errors.RequestConflict, HTTPStatus.CONFLICT),
     (errors.LeaseLost, HTTPStatus.CONFLICT),

@@ -163,9 +163,11 @@ _MESSAGES = (
         media=LINES,
         refusals=(404,),
     ),
-    _get("/v1/messages/{id}", messages.get_message, "One message, wherever it is", MessageLook),
-    _change("DELETE", "/v1/messages/{id}", messages.delete_message, "Remove one message", refusals=(409,)),
-    _get("/v1/messages/{id}/audit", messages.audit, "What happened to a message", Events),
+    _get(
+        "/v1/messages/{id}", messages.get_message, "One message, wherever it is", MessageLook, query=messages.MessageQuery, refusals=(409,)
+    ),
+    _change("DELETE", "/v1/messages/{id}", messages.delete_message, "Remove one message", query=messages.MessageQuery, refusals=(409,)),
+    _get("/v1/messages/{id}/audit", messages.audit, "What happened to a message", Events, query=messages.MessageQuery, refusals=(409,)),
 )
 
 _DEAD = (

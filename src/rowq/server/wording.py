@@ -52,6 +52,9 @@ PARAMETERS = {
     "sweep": "The name of a sweep, as `GET /v1/sweeps` lists them.",
     "list_settings.queue": "Only those of this queue.",
     "list_actions.queue": "Only what was done to this queue.",
+    "get_message.queue": "The queue of the message, where several queues have one of this id.",
+    "delete_message.queue": "The queue of the message, where several queues have one of this id.",
+    "audit.queue": "The queue of the message, where several queues have one of this id.",
     "walk.queue": "Only the messages of this queue.",
 }
 
@@ -90,7 +93,7 @@ FIELDS = {
     "max_attempts": "How often it is delivered before it is a dead letter; 0 without limit.",
     "backoff_ms": "The delay before each retry, as a list or as a policy.",
     "keys_if_undelivered": "Where the payload is kept if the message dies: keys, each one text or a list of parts.",
-    "MessageBody.id": "An id of your own, for sends that may be repeated: the second one is refused with 409.",
+    "MessageBody.id": "An id of your own, for sends that may be repeated: the second one to the same queue is refused with 409.",
     "messages": "Several messages at once.",
     "Messages.messages": "The messages of this page.",
     "max": "How many at most.",
@@ -254,8 +257,8 @@ REFUSALS = {
     408: ("TooSlow", "The body did not arrive in time.", ("timeout",)),
     409: (
         "Conflict",
-        "The id is taken, the Idempotency-Key was used for other messages, or a stream holds the message.",
-        ("id_taken", "request_conflict", "held_by_stream"),
+        "The id is taken, messages of several queues have it, the Idempotency-Key was used for other messages, or a stream holds it.",
+        ("id_taken", "ambiguous_id", "request_conflict", "held_by_stream"),
     ),
     410: ("Gone", "The consumer was taken for dead: register again.", ("consumer_gone",)),
     413: ("TooLarge", "The body, or a payload in it, is too large.", ("body_too_large", "payload_too_large")),

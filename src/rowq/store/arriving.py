@@ -31,11 +31,14 @@ _MARKS = _BODY.index("marks")
 _WAITING = (State.READY, State.SCHEDULED, State.BLOCKED)
 _LEASED = "it was leased when it was copied"
 
+Named = tuple[str, str]
+"""A queue, and the id of a message there."""
+
 
 def arrive(work: Work, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> list[str]:
     """Messages in the order of their seqs; the queues of those that have arrived. One that is here already is passed over."""
-    known = find_known(work.session, {one.held.id: one.held.seq + bases[one.held.queue] for one in leaving})
-    coming = [one for one in leaving if one.held.id not in known]
+    known = find_known(work.session, {(one.held.queue, one.held.id): one.held.seq + bases[one.held.queue] for one in leaving})
+    coming = [one for one in leaving if (one.held.queue, one.held.id) not in known]
     with _whole():
         _write_ids(work, [(one.held.id, one.held.seq, one.held.queue) for one in coming], bases)
         _write_bodies(work, [(one.body, one.held.id) for one in coming], bases)
@@ -50,8 +53,8 @@ def arrive(work: Work, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> 
 
 def arrive_finished(work: Work, finished: Sequence[FinishedLine], bases: Mapping[str, int]) -> list[str]:
     """The same for the history. One that arrived before it was finished is passed over too."""
-    known = find_known(work.session, {one.id: one.seq + bases[one.queue] for one in finished})
-    coming = [one for one in finished if one.id not in known]
+    known = find_known(work.session, {(one.queue, one.id): one.seq + bases[one.queue] for one in finished})
+    coming = [one for one in finished if (one.queue, one.id) not in known]
     with _whole():
         _write_ids(work, [(one.id, one.seq, one.queue) for one in coming], bases)
         _write_bodies(work, [(one.body, one.id) for one in coming if one.body is not None], bases)
@@ -74,23 +77,23 @@ def replace(work: Work, leaving: Sequence[Leaving], bases: Mapping[str, int]) ->
         work.flush()
 
 
-def find_known(session: Session, seqs: Mapping[str, int]) -> set[str]:
-    """Those of the ids whose messages are here under these seqs, or were; IdTaken when another message has one."""
-    known: set[str] = set()
-    for id, seq, _, gone_at in session.rows("find_ids", ids=list(seqs)) if seqs else []:
-        if seq == seqs[id]:
-            known.add(id)
-        elif gone_at is None:
-            raise _taken(id)
-    origins = {origin.seq: id for id in seqs if (origin := origin_of(id)) is not None}
-    for seq, sent_at in session.rows("find_origins", seqs=sorted(origins)) if origins else []:
-        if message_id(seq, sent_at) == origins[seq] and seq != seqs[origins[seq]]:
-            raise _taken(origins[seq])
+def find_known(session: Session, seqs: Mapping[Named, int]) -> set[Named]:
+    """Those of the ids whose messages are here under these seqs, or were; IdTaken when another message of the queue has one."""
+    known: set[Named] = set()
+    for id, seq, queue, gone_at in session.rows("find_ids", ids=sorted({id for _, id in seqs})) if seqs else []:
+        if seq == seqs.get((queue, id)):
+            known.add((queue, id))
+        elif gone_at is None and (queue, id) in seqs:
+            raise _taken(queue, id)
+    origins = {origin.seq for _, id in seqs if (origin := origin_of(id)) is not None}
+    for seq, sent_at, queue, _ in session.rows("find_origins", seqs=sorted(origins)) if origins else []:
+        if seqs.get((queue, message_id(seq, sent_at)), seq) != seq:
+            raise _taken(queue, message_id(seq, sent_at))
     return known
 
 
-def _taken(id: str) -> IdTaken:
-    return IdTaken(f"another message at the target has the id {id!r}: delete one of the two, and run the copy again")
+def _taken(queue: str, id: str) -> IdTaken:
+    return IdTaken(f"another message of {queue!r} at the target has the id {id!r}: delete one of the two, and run the copy again")
 
 
 @contextmanager

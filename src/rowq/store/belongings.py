@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from rowq.ids import message_id
@@ -45,13 +46,15 @@ def bring_entries(work: Work, entries: Sequence[Row], courses: Mapping[str, Cour
     """Rows of `read_kv`, of messages in these queues, or of everything that nobody knows the queue of. What was brought before is not
     brought again, as it may have been forgotten here since; what was written here later stays as it is."""
     ids = sorted({entry[4] for entry in entries})
-    queues = {id: queue for id, _, queue, _ in work.session.rows("find_ids", ids=ids)} if ids else {}
+    queues: defaultdict[str, set[str]] = defaultdict(set)
+    for id, _, queue, _ in work.session.rows("find_ids", ids=ids) if ids else []:
+        queues[id].add(queue)
     until = {queue: course.entries for queue, course in courses.items()}
     oldest = min(until.values())
     count = 0
     for entry_key, format, value, written_at, id in entries:
-        queue = queues.get(id)
-        if (queue not in until and (queue is not None or not everything)) or written_at <= until.get(queue or "", oldest):
+        ours = queues[id] & until.keys()
+        if (not ours and (queues[id] or not everything)) or written_at <= min([until[queue] for queue in ours], default=oldest):
             continue
         found = work.session.row("find_entry", entry_key=entry_key)
         if found is None or found[0] < written_at:

@@ -29,8 +29,8 @@ _WRITES: dict[str, tuple[str, ...] | None] = {
     "replace_body": ("format", "payload", "headers", "seq"),
     "insert_plain_message": ("seq", "sent_at", "queue", "format", "payload", "priority"),
     "insert_message": ("seq", "sent_at", *PREPARED_COLUMNS),
-    "leave_own_id": ("gone_at", "id"),
-    "delete_own_id": ("id",),
+    "leave_own_id": ("gone_at", "id", "queue"),
+    "delete_own_id": ("id", "queue"),
     "insert_own_id": ("id", "seq", "queue"),
     # Into the new state last.
     "make_ready": ("first", "last"),

@@ -14,7 +14,7 @@ from rowq.model.failure import matches
 from rowq.model.fingerprint import LOOKED_AT, fingerprint
 from rowq.model.message import State, Where
 from rowq.store import groups
-from rowq.store.finding import seq_of
+from rowq.store.finding import only, seqs_of
 from rowq.store.held import Held, hold
 from rowq.store.moving import move
 from rowq.store.operating import remove
@@ -60,10 +60,10 @@ class Chosen(msgspec.Struct, frozen=True):
 
     def _seqs_of_ids(self, work: Work) -> tuple[list[int], int | None]:
         piece = self._piece
-        seqs = []
+        seqs: list[int] = []
         for id in piece:
             with suppress(MessageNotFound):
-                seqs.append(seq_of(work.session, id))
+                seqs.extend(seqs_of(work.session, id, only(self.queue)))
         return sorted(seqs), self.after + len(piece) if len(piece) == self.limit else None
 
     def _seqs_of_filter(self, work: Work) -> tuple[list[int], int | None]:

@@ -1,17 +1,25 @@
-"""From a public id to a seq, and back to be sure: a caller's own id is looked up, one of ours carries its seq."""
+"""From a public id to a seq, and back to be sure: a caller's own id is looked up, one of ours carries its seq.
+
+An own id is unique in its queue. A caller that names no queue means the one message of that id in all queues within its reach."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
 
-from rowq.errors import MessageNotFound, QueueNotFound
+from rowq.errors import AmbiguousId, MessageNotFound, QueueNotFound
 from rowq.ids import message_id, origin_of
+from rowq.model.queue import split_name
 from rowq.model.text import check_text
 from rowq.store.dialect import Session
 
 MOST_NAMES = 10_000
 """Names of queues that are read to find the one that may have been meant."""
 _MOST_ALIKE = 500
+_MOST_TOLD = 5
+
+Reach = Callable[[str], bool]
+"""Of a queue: whether messages there are meant."""
 
 
 def insist_on_queue(session: Session, queue: str, *, names: bool = True) -> None:
@@ -33,17 +41,47 @@ def check_id(id: object) -> str:
     return check_text(id, "an id")
 
 
-def seq_of(session: Session, id: str) -> int:
-    if (row := session.row("find_own_id", id=check_id(id))) is not None:
-        return int(row[0])
-    if (origin := origin_of(id)) is not None:
-        return origin.seq
-    raise not_found(id)
+def only(queue: str | None) -> Reach:
+    """The queue that a caller names beside an id; without one, all of them."""
+    if queue is None:
+        return _everywhere
+    name, _ = split_name(queue)
+    return lambda other: other == name
+
+
+def seq_of(session: Session, id: str, reach: Reach) -> int:
+    """Raises MessageNotFound, and AmbiguousId where messages of several queues have the id. The message may be gone, or in a queue that
+    is not meant: `is_named` tells when its row is read."""
+    found = seqs_of(session, id, reach)
+    if len(found) > 1:
+        names = sorted(found.values())
+        told = ", ".join(names[:_MOST_TOLD]) + (", …" if len(names) > _MOST_TOLD else "")
+        raise AmbiguousId(f"{len(names)} queues have a message with the id {id!r} ({told}): name the queue too")
+    return next(iter(found))
+
+
+def seqs_of(session: Session, id: str, reach: Reach) -> dict[int, str]:
+    """Each message that may be meant, with its queue. One that is gone is meant only where no other is."""
+    own = [row for row in session.rows("find_own_id", id=check_id(id)) if reach(row[1])]
+    found: dict[int, str] = {seq: queue for seq, queue, gone_at in own if gone_at is None}
+    origin = origin_of(id)
+    if own and origin is not None:  # an id of ours, which a caller may have brought to another queue as well
+        rows = session.rows("find_origins", seqs=[origin.seq])
+        found |= {seq: queue for seq, at, queue, own_id in rows if at == origin.sent_at and own_id is None and reach(queue)}
+    if found or own:
+        return found or {seq: queue for seq, queue, _ in own}
+    if origin is None:
+        raise not_found(id)
+    return {origin.seq: ""}
 
 
 def is_named(id: object, own_id: str | None, seq: int, sent_at: int) -> bool:
     """An id of another database may carry the same seq: the millisecond tells."""
     return id in (own_id, message_id(seq, sent_at))
+
+
+def _everywhere(queue: str) -> bool:  # noqa: ARG001  # as every Reach is called
+    return True
 
 
 def not_found(id: object) -> MessageNotFound:

@@ -16,14 +16,14 @@ Quote = Callable[[Any], bytes]
 _OF_ONE_TABLE = re.compile(r"FOR UPDATE OF [a-z]\b")
 """MariaDB locks the rows of all tables of a statement."""
 _UPSERT = re.compile(r"ON CONFLICT \([a-z_, ]+\) DO UPDATE\s+SET ")
-_UPSERT_NOTHING = re.compile(r"ON CONFLICT \(([a-z_]+)\) DO NOTHING")
+_UPSERT_NOTHING = re.compile(r"ON CONFLICT \(([a-z_]+)[a-z_, ]*\) DO NOTHING")
 _EXCLUDED = re.compile(r"\bexcluded\.([a-z_]+)")
 _FROM_KEYS = re.compile(r"(\sFROM rowq_(?!(?:history|streamed)\b)[a-z_]+(?: [a-z])?)(?=\n[^;]*\bIN \(:)")
 """Lists are of primary keys, but for those that the history and the ledger are asked for."""
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)(?:\[\])?")
-_DELETE = re.compile(r"(DELETE FROM rowq_(?!dead\b)[a-z_]+\s+WHERE )(?:(?:\s+AND )?[a-z_]+ = :[a-z_]+)+")
-"""Dead letters go one by one: the other indexes of their table begin as its primary key does, and many keys might be looked for in one of
+_DELETE = re.compile(r"(DELETE FROM rowq_(?!(?:dead|own_ids)\b)[a-z_]+\s+WHERE )(?:(?:\s+AND )?[a-z_]+ = :[a-z_]+)+")
+"""Dead letters and own ids go one by one: other indexes of their tables begin with the queue, and many keys might be looked for in one of
 those, among all that the queue has."""
 _EQUALITY = re.compile(r"([a-z_]+) = :([a-z_]+)")
 

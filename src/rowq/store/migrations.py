@@ -10,12 +10,14 @@ from rowq.store.dialect import Dialect, Session
 from rowq.store.queries import read_sql
 from rowq.store.retrying import TryAgain
 
-VERSION = 6
+VERSION = 7
 """Raised by each release that changes the tables, together with a step `sql/migrations/NNNN.<dialect>.sql`."""
 
 _MOST_LOOKS = 20
 
 _COMMENT = re.compile(r"--.*")
+_STATEMENT = re.compile(r"(?:\$\$.*?\$\$|[^;])+", re.DOTALL)
+"""Up to its semicolon; what stands between two $$ is a program of its own."""
 
 
 def migrate(dialect: Dialect, now: int) -> tuple[int, int]:
@@ -70,4 +72,4 @@ def _steps(before: int, dialect: str) -> list[str]:
 
 
 def _statements(script: str) -> list[str]:
-    return [statement for piece in _COMMENT.sub("", script).split(";") if (statement := piece.strip())]
+    return [statement for piece in _STATEMENT.findall(_COMMENT.sub("", script)) if (statement := piece.strip())]

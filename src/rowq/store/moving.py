@@ -100,9 +100,9 @@ def finish(work: Work, held: Held, finished: Finished) -> None:
 def leave_own_id(work: Work, queue: str, own_id: str) -> None:
     """The id stays taken while the audit can tell its story."""
     if work.policy(queue).audit:
-        work.changes["leave_own_id"].append((work.now, own_id))
+        work.changes["leave_own_id"].append((work.now, own_id, queue))
     else:
-        work.changes["delete_own_id"].append((own_id,))
+        work.changes["delete_own_id"].append((own_id, queue))
 
 
 def _put_dead(work: Work, held: Held, dead: Dead) -> None:

@@ -11,7 +11,7 @@ from rowq.model.lifecycle import Finished
 from rowq.model.message import State
 from rowq.model.queue import Settings, change, dead_topic
 from rowq.store import groups
-from rowq.store.finding import insist_on_queue, is_named, not_found, seq_of
+from rowq.store.finding import Reach, insist_on_queue, is_named, not_found, seq_of
 from rowq.store.held import Held, hold, hold_anywhere
 from rowq.store.moving import finish
 from rowq.store.places import take_out
@@ -103,10 +103,10 @@ def note_purge(work: Work, count: int, *, queue: str, states: Sequence[State]) -
     work.flush()
 
 
-def delete(work: Work, id: str) -> None:
+def delete(work: Work, id: str, reach: Reach) -> None:
     """Wherever it is; a consumer that holds it finds its receipt gone."""
-    seq = seq_of(work.session, id)
-    held = [one for one in hold_anywhere(work.session, [seq]) if is_named(id, one.own_id, one.seq, one.sent_at)]
+    seq = seq_of(work.session, id, reach)
+    held = [one for one in hold_anywhere(work.session, [seq]) if reach(one.queue) and is_named(id, one.own_id, one.seq, one.sent_at)]
     if held:
         if held[0].state is State.LEASED and (holder := streamed(work.session, [seq]).get(seq)):
             raise HeldByStream(
@@ -116,7 +116,7 @@ def delete(work: Work, id: str) -> None:
         queue = held[0].queue
     else:
         row = work.session.row("find_finished_message", seq=seq)
-        if row is None or not is_named(id, row[2], seq, row[1]):
+        if row is None or not reach(row[0]) or not is_named(id, row[2], seq, row[1]):
             raise not_found(id)
         forget_finished(work, row[0], [seq])
         work.audit(row[0], seq, "deleted")

@@ -81,6 +81,26 @@ def test_a_door_is_made_anew_with_all_that_is_behind_it(bare: str) -> None:
     sql.close()
 
 
+def test_a_door_of_the_release_before_takes_ids_after_a_migration(bare: str, own: psycopg.Connection) -> None:
+    """That of version 6 of the tables named their key in its SQL."""
+    make_door(bare, "test01")
+    definition = own.execute("SELECT pg_get_functiondef('test01.enqueue'::regproc)").fetchone()
+    assert definition is not None and "ON CONFLICT DO NOTHING" in definition[0]
+    own.execute("ALTER TABLE rowq.rowq_own_ids DROP CONSTRAINT rowq_own_ids_pkey, ADD PRIMARY KEY (id)")
+    own.execute(definition[0].replace("ON CONFLICT DO NOTHING", "ON CONFLICT (id) DO NOTHING"))
+    own.execute("DELETE FROM rowq.rowq_migrations WHERE version >= 7")
+    own.execute("INSERT INTO rowq.rowq_migrations (version, applied_at) VALUES (6, 0)")
+    assert rowq.migrate(bare)[0] == 6
+    sql, id = Sql(bare), uuid4()
+    sql.enqueue(1, message_id=id)
+    with pytest.raises(psycopg.errors.UniqueViolation, match="was sent already"):
+        sql.enqueue(2, message_id=id)
+    with rowq.connect(bare, upkeep=False) as broker:
+        broker.send("elsewhere", 3, id=str(id))
+        assert broker.get(str(id), queue="test01").payload == 1
+    sql.close()
+
+
 @pytest.mark.parametrize("name", ["Orders", "select", "my-queue.2026", "7up", "a" * 63])
 def test_names_that_need_quoting(bare: str, name: str) -> None:
     make_door(bare, name)

@@ -105,12 +105,13 @@ def test_an_id_is_sent_once(sql: Sql, broker: rowq.Broker) -> None:
     own = uuid4()
     sql.enqueue(1, message_id=own)
     native = broker.send("test01", 2)
-    elsewhere = broker.send("elsewhere", 3, id=str(uuid4()))
-    for id in (own, native, elsewhere):
+    for id in (own, native):
         assert "was sent already" in refused(sql, errors.UniqueViolation, "CALL test01.enqueue('{}', %s)", id)
     with pytest.raises(rowq.IdTaken):
         broker.send("test01", 1, id=str(own))
-    assert broker.stats("test01").ready == 2
+    elsewhere = broker.send("elsewhere", 3, id=str(uuid4()))
+    sql.enqueue(3, message_id=UUID(elsewhere))
+    assert broker.stats("test01").ready == 3
 
 
 def test_times_that_are_too_long(sql: Sql) -> None:

@@ -105,8 +105,8 @@ DEFECTS = (
         name="messages-of-foreign-queues",
         breaks="A key reads a message of a queue that it does not reach, by its id.",
         file="rowq/server/api/messages.py",
-        old="    if not asked.identity.reaches(message.queue):",
-        new="    if False:",
+        old="        return asked.identity.reaches",
+        new="        return only(None)",
         tests=("tests/server/test_api.py::TestAKeyForSomeQueues::test_a_message_of_another_queue_is_not_there_for_it",),
     ),
     Defect(

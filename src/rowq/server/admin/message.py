@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+from contextlib import suppress
 
 from starlette.responses import Response
 
@@ -26,9 +27,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 async def show_details(desk: Desk) -> Response:
     queue, id = split_name(desk.path["queue"])[0], desk.path["id"]
-    message, events = await _look(desk, id)
-    where = message.queue if message is not None else events[-1].queue
-    if split_name(where)[0] != queue:
+    where, message, events = await find(desk, id, queue)
+    if where != queue:
         return desk.go(details_url(where, id))
     policy = await desk.call(queues.get_policy, queue=queue)
     return desk.show(
@@ -47,7 +47,7 @@ async def show_details(desk: Desk) -> Response:
 
 async def download(desk: Desk) -> Response:
     """The payload as it is, to be kept as a file: no browser shows it, whatever is in it."""
-    message: MessageLook = await desk.call(messages.get_message, id=desk.path["id"])
+    message: MessageLook = await desk.call(messages.get_message, query=_here(desk), id=desk.path["id"])
     data, ending = await asyncio.to_thread(payload.whole, message)
     if desk.asked("as") == "base64":
         data, ending = base64.b64encode(data), "base64.txt"
@@ -59,7 +59,7 @@ async def download(desk: Desk) -> Response:
 async def remove(desk: Desk) -> Response:
     """Wherever it is; a consumer that has it finds its receipt gone."""
     id = desk.path["id"]
-    message: MessageLook = await desk.call(messages.get_message, id=id)
+    message: MessageLook = await desk.call(messages.get_message, query=_here(desk), id=id)
     if not confirmation.is_given(desk):
         held = " A consumer is at work on it, and will find it gone." if message.state == "leased" else ""
         return confirmation.ask(
@@ -69,25 +69,28 @@ async def remove(desk: Desk) -> Response:
             label="Delete the message",
             back=details_url(message.queue, id),
         )
-    await desk.call(messages.delete_message, id=id)
+    await desk.call(messages.delete_message, query=_here(desk), id=id)
     desk.office.depths.stale(message.queue)
     suffix = "-dlq" if message.state == "dead" else ""
     return desk.go(f"/queue/{message.queue}{suffix}/", f"The message {id} was deleted.")
 
 
-async def _look(desk: Desk, id: str) -> tuple[MessageLook | None, list[Event]]:
-    """Where it is now, and what happened to it; one of them at least."""
-    message: MessageLook | None = None
-    events: list[Event] = []
-    try:
-        message = await desk.call(messages.get_message, id=id)
-        events = (await desk.call(messages.audit, id=id)).events
-    except MessageNotFound:
-        if message is None:
-            events = (await desk.call(messages.audit, id=id)).events
-    if message is None and not events:
-        raise not_found(id)
-    return message, events
+async def find(desk: Desk, id: str, queue: str) -> tuple[str, MessageLook | None, list[Event]]:
+    """The queue of a message, what it is now, and what happened to it; in that queue, or else where it is."""
+    for query in (messages.MessageQuery(queue), messages.MessageQuery()):
+        message: MessageLook | None = None
+        events: list[Event] = []
+        with suppress(MessageNotFound):
+            message = await desk.call(messages.get_message, query=query, id=id)
+        with suppress(MessageNotFound):
+            events = (await desk.call(messages.audit, query=query, id=id)).events
+        if message is not None or events:
+            return split_name(message.queue if message is not None else events[-1].queue)[0], message, events
+    raise not_found(id)
+
+
+def _here(desk: Desk) -> messages.MessageQuery:
+    return messages.MessageQuery(desk.path["queue"])
 
 
 def _is_bodiless(message: MessageLook) -> bool:

@@ -11,7 +11,7 @@ from rowq.errors import InvalidArgument, MessageNotFound, QueueNotFound
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name, split_name
 from rowq.pieces import Progress
-from rowq.server.admin import confirmation, dead, progress
+from rowq.server.admin import confirmation, dead, message, progress
 from rowq.server.admin.desk import Desk, details_url, one_of
 from rowq.server.admin.jobs import Job, Work
 from rowq.server.admin.rendering import listed
@@ -32,7 +32,7 @@ async def show_queue(desk: Desk) -> Response:
     if is_dead:
         return await dead.show_dead(desk)
     if id := desk.asked("id").strip():
-        if response := await _go_to_message(desk, id):
+        if response := await _go_to_message(desk, queue, id):
             return response
         return await _show(desk, queue, problem=f"There is no message {id}, and nothing is recorded of one.", status=404)
     return await _show(desk, queue)
@@ -167,19 +167,11 @@ async def _find(desk: Desk, queue: str, state: str) -> Messages | None:
     return await desk.office.searches.find(desk.identity.name, desk.link(), lambda: desk.call(messages.browse, query=query, queue=queue))
 
 
-async def _go_to_message(desk: Desk, id: str) -> Response | None:
-    """Wherever it is; also where only its story is left."""
+async def _go_to_message(desk: Desk, queue: str, id: str) -> Response | None:
+    """In this queue or another one; also where only its story is left."""
     try:
-        where = (await desk.call(messages.get_message, id=id)).queue
-    except MessageNotFound:
-        try:
-            events = (await desk.call(messages.audit, id=id)).events
-        except MessageNotFound:
-            return None
-        if not events:
-            return None
-        where = events[-1].queue
-    except InvalidArgument:
+        where, _, _ = await message.find(desk, id, queue)
+    except (MessageNotFound, InvalidArgument):
         return None
     return desk.go(details_url(where, id))
 

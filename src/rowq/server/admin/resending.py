@@ -37,7 +37,7 @@ async def resend(desk: Desk) -> Response:
 
 
 async def _letter(desk: Desk, queue: str) -> MessageLook:
-    letter: MessageLook = await desk.call(messages.get_message, id=desk.path["id"])
+    letter: MessageLook = await desk.call(messages.get_message, query=messages.MessageQuery(queue), id=desk.path["id"])
     if letter.queue != queue or letter.state != "dead":
         raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", f"{desk.path['id']!r} is no dead letter of {queue!r}, or no longer")
     return letter

@@ -15,7 +15,7 @@ from rowq.model.message import Message
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName, Storable
 from rowq.server.asked import Asked
-from rowq.store.finding import not_found
+from rowq.store.finding import Reach, not_found, only
 from rowq.wire_look import Events, MessageLook, Messages, of_message
 
 Moment = Annotated[int, Meta(ge=0, lt=1 << 62)]
@@ -38,6 +38,12 @@ class BrowseQuery(DeadQuery, forbid_unknown_fields=True):
     state: StateName = "ready"
 
 
+class MessageQuery(Struct, forbid_unknown_fields=True):
+    """Which of the queues that have a message of this id; without it, the one of them that the caller may touch."""
+
+    queue: QueueName | None = None
+
+
 class WalkQuery(Struct, forbid_unknown_fields=True):
     queue: QueueName | None = None
     state: list[StateName] | None = None
@@ -51,22 +57,20 @@ async def browse_dead(asked: Asked[DeadQuery, None]) -> Messages:
     return await _page(asked, state="dead", **msgspec.structs.asdict(asked.query))
 
 
-async def get_message(asked: Asked[None, None]) -> MessageLook:
-    return of_message(await _reached(asked))
+async def get_message(asked: Asked[MessageQuery, None]) -> MessageLook:
+    return of_message(await asked.service.look(asked.service.engine.insights.find, asked.path["id"], _reach(asked)))
 
 
-async def delete_message(asked: Asked[None, None]) -> None:
-    await _reached(asked)
-    await asked.service.ask(asked.service.engine.verbs.delete(asked.path["id"]), asked.actor)
+async def delete_message(asked: Asked[MessageQuery, None]) -> None:
+    await asked.service.ask(asked.service.engine.verbs.delete_within(asked.path["id"], _reach(asked)), asked.actor)
 
 
-async def audit(asked: Asked[None, None]) -> Events:
+async def audit(asked: Asked[MessageQuery, None]) -> Events:
     """A message that is gone may still have its story told."""
-    found = await asked.service.look(asked.service.engine.insights.audit, asked.path["id"])
-    reached = [event for event in found if asked.identity.reaches(event.queue)]
-    if not reached and not asked.identity.sees_all:
+    found = await asked.service.look(asked.service.engine.insights.find_events, asked.path["id"], _reach(asked))
+    if not found and not asked.identity.sees_all:
         raise not_found(asked.path["id"])
-    return Events(reached)
+    return Events(found)
 
 
 async def walk(asked: Asked[WalkQuery, None]) -> StreamingResponse:
@@ -100,10 +104,9 @@ async def _page(asked: Asked[BrowseQuery, None] | Asked[DeadQuery, None], **opti
     return Messages([of_message(message) for message in found], found[-1].cursor if is_full and found else None)
 
 
-async def _reached(asked: Asked[None, None]) -> Message:
-    """The message, if it is in a queue that the caller may touch: to it, another one is not there."""
-    id = asked.path["id"]
-    message = await asked.service.look(asked.service.engine.insights.get, id)
-    if not asked.identity.reaches(message.queue):
-        raise not_found(id)
-    return message
+def _reach(asked: Asked[MessageQuery, None]) -> Reach:
+    """The queue that the caller names, or all that it may touch: to it, a message elsewhere is not there."""
+    if asked.query.queue is None:
+        return asked.identity.reaches
+    asked.identity.check("look", split_name(asked.query.queue)[0])
+    return only(asked.query.queue)

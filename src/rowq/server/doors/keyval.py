@@ -193,10 +193,10 @@ class Door:
         visit.identity.check("look", self._queue)
         id = visit.path["id"]
         try:
-            message = await visit.service.look(visit.service.engine.insights.get, id)
+            message = await visit.service.look(visit.service.engine.insights.get, id, self._queue)
         except MessageNotFound:
             raise _unknown(id) from None
-        if message.queue != self._queue or message.state is not State.DEAD:
+        if message.state is not State.DEAD:
             raise _unknown(id)
         return message
 

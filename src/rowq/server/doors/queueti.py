@@ -30,7 +30,6 @@ from rowq.server.reading import decode
 from rowq.server.service import Service
 from rowq.store import duty
 from rowq.store.calls import Act
-from rowq.store.finding import not_found
 
 __all__ = ["Door", "Options"]
 
@@ -181,9 +180,7 @@ class Door:
     async def _requeue(self, visit: Visit) -> Answer:
         service, id = visit.service, visit.path["id"]
         engine = service.engine
-        message = await service.look(engine.insights.get, id)
-        if not visit.identity.reaches(message.queue):
-            raise not_found(id)
+        message = await service.look(engine.insights.find, id, visit.identity.reaches)
         if message.state is State.DEAD:
             steps = engine.verbs.redrive(message.queue, [id], None, None, None, None)
             if await service.ask(steps, visit.identity.actor):

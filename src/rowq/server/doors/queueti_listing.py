@@ -77,7 +77,7 @@ def _stats(insights: Insights, queues: list[str]) -> Iterator[Stats]:
 def changed_at(insights: Insights, message: Message) -> int:
     """The audit tells when a message was replaced or came back; without one, nothing does, nor of one that has gone meanwhile."""
     with suppress(MessageNotFound):
-        return max((event.at for event in insights.audit(message.id)), default=0)
+        return max((event.at for event in insights.audit(message.id, message.queue)), default=0)
     return 0
 
 

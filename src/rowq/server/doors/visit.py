@@ -26,6 +26,7 @@ from rowq.server.tracing import Received
 from rowq.store import operating
 from rowq.store.calls import Act, Receive, Send, Settle
 from rowq.store.dialect import Row
+from rowq.store.finding import only
 
 T = TypeVar("T")
 Settings = dict[str, object]
@@ -129,8 +130,8 @@ class Visit(Struct):
         service, engine = self.service, self.service.engine
         if queue is not None:
             self.identity.check("receive", split_name(queue)[0])
-        lease = await service.look(engine.insights.lease, id)
-        if lease is None or not self.identity.reaches(lease.queue):
+        lease = await service.look(engine.insights.lease, id, self.identity.reaches if queue is None else only(queue))
+        if lease is None:
             return Outcome.NOT_FOUND
         if queue is not None and split_name(queue) != (lease.queue, lease.is_dead):
             return Outcome.NOT_FOUND

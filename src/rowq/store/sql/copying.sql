@@ -196,15 +196,14 @@ WHERE id IN (:ids[]);
 -- Nobody has it, or whoever had it is gone.
 INSERT INTO rowq_own_ids (id, seq, queue)
 VALUES (:id, :seq, :queue)
-ON CONFLICT (id) DO UPDATE
+ON CONFLICT (id, queue) DO UPDATE
 SET seq = excluded.seq,
-    queue = excluded.queue,
     gone_at = NULL;
 
 -- name: insert_gone_id
 INSERT INTO rowq_own_ids (id, seq, queue, gone_at)
 VALUES (:id, :seq, :queue, :gone_at)
-ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (id, queue) DO NOTHING;
 
 -- name: list_answers
 -- Their ids begin with the queue's name and a slash; 0 is the next character.

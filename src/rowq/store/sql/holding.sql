@@ -107,13 +107,15 @@ ORDER BY d.seq
 LIMIT :limit;
 
 -- name: find_own_id
-SELECT seq
+-- A row for each queue that has a message of this id.
+SELECT seq, queue, gone_at
 FROM rowq_own_ids
 WHERE id = :id;
 
 -- name: delete_own_id
 DELETE FROM rowq_own_ids
-WHERE id = :id;
+WHERE id = :id
+    AND queue = :queue;
 
 -- name: find_finished
 SELECT seq

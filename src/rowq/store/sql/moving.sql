@@ -121,7 +121,8 @@ WHERE seq IN (:seqs[]);
 -- name: leave_own_id
 UPDATE rowq_own_ids
 SET gone_at = :gone_at
-WHERE id = :id;
+WHERE id = :id
+    AND queue = :queue;
 
 -- name: reserve_group
 -- A row that can be locked, also of a group that nobody is in yet: head 0 is nobody. A row that is there is locked and left as it is.

@@ -168,10 +168,11 @@ CREATE TABLE IF NOT EXISTS rowq_expiring (
 ) {storage};
 
 CREATE TABLE IF NOT EXISTS rowq_own_ids (
-    id VARCHAR(255) PRIMARY KEY,
+    id VARCHAR(255) NOT NULL,
     seq BIGINT NOT NULL,
     queue VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     gone_at BIGINT,
+    PRIMARY KEY (id, queue),
     KEY rowq_own_ids_gone (queue, gone_at)
 ) {storage};
 

@@ -183,10 +183,11 @@ CREATE TABLE rowq_expiring (
 CREATE INDEX rowq_expiring_ends ON rowq_expiring (ends_at);
 
 CREATE TABLE rowq_own_ids (
-    id TEXT COLLATE "C" PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL,
     seq BIGINT NOT NULL,
     queue TEXT COLLATE "C" NOT NULL,
-    gone_at BIGINT
+    gone_at BIGINT,
+    PRIMARY KEY (id, queue)
 );
 
 CREATE INDEX rowq_own_ids_gone ON rowq_own_ids (queue, gone_at);

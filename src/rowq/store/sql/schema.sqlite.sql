@@ -182,12 +182,13 @@ CREATE TABLE rowq_expiring (
 
 CREATE INDEX rowq_expiring_ends ON rowq_expiring (ends_at, seq);
 
--- Ids that callers brought. gone_at: when the message left; the id stays taken while its audit is known.
+-- Ids that callers brought, each unique in its queue. gone_at: when the message left; the id stays taken while its audit is known.
 CREATE TABLE rowq_own_ids (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
     seq INTEGER NOT NULL,
     queue TEXT NOT NULL,
-    gone_at INTEGER
+    gone_at INTEGER,
+    PRIMARY KEY (id, queue)
 ) WITHOUT ROWID;
 
 CREATE INDEX rowq_own_ids_gone ON rowq_own_ids (queue, gone_at);

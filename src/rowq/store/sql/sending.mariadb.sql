@@ -11,6 +11,7 @@ WHERE name = 'seq';
 SELECT id
 FROM rowq_own_ids
 WHERE id IN (:ids[])
+    AND queue = :queue
 LOCK IN SHARE MODE;
 
 -- name: make_ready_listed

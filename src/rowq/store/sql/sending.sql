@@ -40,7 +40,8 @@ WHERE seq = :seq;
 -- name: find_own_ids
 SELECT id
 FROM rowq_own_ids
-WHERE id IN (:ids[]);
+WHERE id IN (:ids[])
+    AND queue = :queue;
 
 -- name: insert_own_id
 INSERT INTO rowq_own_ids (id, seq, queue)
@@ -90,14 +91,14 @@ SELECT
     + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_blocked WHERE queue = :queue LIMIT :most) AS b);
 
 -- name: find_origins
-SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
+SELECT seq, sent_at, queue, own_id FROM rowq_messages WHERE seq IN (:seqs[])
 UNION
-SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[]);
+SELECT seq, sent_at, queue, own_id FROM rowq_history WHERE seq IN (:seqs[]);
 
 -- name: find_told_origins
 -- Also of those of which only the audit tells.
-SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
+SELECT seq, sent_at, queue FROM rowq_messages WHERE seq IN (:seqs[])
 UNION
-SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[])
+SELECT seq, sent_at, queue FROM rowq_history WHERE seq IN (:seqs[])
 UNION
-SELECT seq, at FROM rowq_audit WHERE seq IN (:seqs[]) AND event = 'enqueued';
+SELECT seq, at, queue FROM rowq_audit WHERE seq IN (:seqs[]) AND event = 'enqueued';

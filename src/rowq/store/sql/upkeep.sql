@@ -42,7 +42,7 @@ DELETE FROM rowq_audit
 WHERE id IN (:seqs[]);
 
 -- name: list_gone_own_ids
-SELECT id FROM rowq_own_ids
+SELECT id, queue FROM rowq_own_ids
 WHERE queue = :queue AND gone_at <= :cutoff
 ORDER BY gone_at
 LIMIT :limit;

@@ -179,9 +179,9 @@ BEGIN
         VALUES (moved, '{queue}', outcome, m.sent_at, leased_at, now, attempts, consumer, error, NULL, NULL, m.priority, m.own_id);
     ELSIF m.own_id IS NOT NULL THEN
         -- The id stays taken while the audit can tell its story.
-        UPDATE {tables}.rowq_own_ids o SET gone_at = now WHERE o.id = m.own_id AND (policy ->> 'audit')::BOOLEAN;
+        UPDATE {tables}.rowq_own_ids o SET gone_at = now WHERE o.id = m.own_id AND o.queue = '{queue}' AND (policy ->> 'audit')::BOOLEAN;
         IF NOT FOUND THEN
-            DELETE FROM {tables}.rowq_own_ids o WHERE o.id = m.own_id;
+            DELETE FROM {tables}.rowq_own_ids o WHERE o.id = m.own_id AND o.queue = '{queue}';
         END IF;
     END IF;
     IF keep <> 'body' THEN

@@ -74,10 +74,10 @@ AS $$
 BEGIN
     RETURN EXISTS (
         SELECT 1 FROM {tables}.rowq_messages m
-        WHERE m.seq = {door}.rowq_seq(msg_id) AND {door}.rowq_id(m.seq, m.sent_at, NULL) = msg_id
+        WHERE m.seq = {door}.rowq_seq(msg_id) AND m.queue = '{queue}' AND {door}.rowq_id(m.seq, m.sent_at, NULL) = msg_id
     ) OR EXISTS (
         SELECT 1 FROM {tables}.rowq_history h
-        WHERE h.seq = {door}.rowq_seq(msg_id) AND {door}.rowq_id(h.seq, h.sent_at, NULL) = msg_id
+        WHERE h.seq = {door}.rowq_seq(msg_id) AND h.queue = '{queue}' AND {door}.rowq_id(h.seq, h.sent_at, NULL) = msg_id
     );
 END
 $$;
@@ -141,7 +141,7 @@ BEGIN
     END IF;
     new_seq := nextval('{tables}.rowq_seq');
     IF own_id IS NOT NULL THEN
-        INSERT INTO {tables}.rowq_own_ids (id, seq, queue) VALUES (own_id, new_seq, '{queue}') ON CONFLICT (id) DO NOTHING;
+        INSERT INTO {tables}.rowq_own_ids (id, seq, queue) VALUES (own_id, new_seq, '{queue}') ON CONFLICT DO NOTHING;
         IF NOT FOUND OR {door}.rowq_is_given_out(message_id) THEN
             RAISE unique_violation USING
                 MESSAGE = format('a message with the id %s was sent already', own_id), HINT = 'Send each id once.';
