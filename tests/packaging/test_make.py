@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def planned(folder: Path, *words: str, **variables: str) -> str:
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("ROWQ_", "MAKE"))}
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("ROWQ_", "MAKE", "ARGS"))}
     command = ["make", "--dry-run", f"VENV={folder}/venv", *words]
     done = subprocess.run(command, cwd=ROOT, env={**known, **variables}, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout
