@@ -74,7 +74,7 @@ class Run:
             Path(file[1]).write_text(block.text, encoding="utf-8")
             return ""
         # Blank lines in front, so that an error names the line of the page.
-        code = compile("\n" * (block.line - 1) + block.text, self._page.path, "exec")
+        code = compile("\n" * (block.line - 1) + block.text, self._page.path, "exec", dont_inherit=True)  # nor our `annotations`
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             exec(code, self._names)  # noqa: S102  # the documents are ours
