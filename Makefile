@@ -28,11 +28,11 @@ help: ## Say what can be made
 
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-test: $(VENV)/.has-dev $(VENV)/.has-java tools ## Run the tests that every change has to pass: all databases, HTTP, browser, Spark
+test: $(VENV)/.has-dev $(VENV)/.has-java tools $(VENV)/.has-dev-mysqlclient ## Run the tests that every change has to pass: all databases, HTTP, browser, Spark
 	@$(if $(ARGS),,echo "Testing with $(WORKERS) processes: 11 to 15 minutes on two cores. A dot is a test that passed.")
 	$(PYTEST) $(ARGS)
 
-prove: $(VENV)/.has-dev $(VENV)/.has-java tools ## Run the tests that `make test` leaves out, then `make sabotage`
+prove: $(VENV)/.has-dev $(VENV)/.has-java tools $(VENV)/.has-dev-mysqlclient ## Run the tests that `make test` leaves out, then `make sabotage`
 	$(PYTEST) -m prove $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m trust.sabotage)
 
@@ -103,6 +103,11 @@ $(VENV)/.has-java: | $(VENV)/.has-dev
 	@$(BIN)/python -c 'from rowq.spark.java import find_java; find_java()' 2>/dev/null || { \
 	    echo "This machine has no Java 17 or newer: installing one into $(VENV)"; $(INSTALL) '.[spark-jre]'; }
 	@touch $@
+
+# Django's driver of MariaDB is built here, with tools. Where that fails, what needs it is skipped, and says so; with CI=true it fails.
+$(VENV)/.has-dev-mysqlclient: pyproject.toml | $(VENV)/.has-dev tools
+	@echo "Building mysqlclient into $(VENV)"
+	@if $(INSTALL) '.[dev-mysqlclient]'; then touch $@; else echo "*** mysqlclient could not be built: what needs it is skipped" >&2; fi
 
 # The newest Python that runs: a name on the PATH may be a shim with nothing behind it, or lack venv's own parts.
 $(BIN)/python:

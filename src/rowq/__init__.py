@@ -57,7 +57,7 @@ from rowq.model.queue import Policy, Settings
 from rowq.model.stream import Stream
 from rowq.store.dialect import Finding
 from rowq.upkeep import Swept
-from rowq.within import Within
+from rowq.within import AsyncWithin, Within
 from rowq.workers.async_consumer import AsyncConsumer
 from rowq.workers.async_producer import AsyncProducer
 from rowq.workers.consumer import Consumer
@@ -72,6 +72,7 @@ __all__ = [
     "AsyncConsumer",
     "AsyncProducer",
     "AsyncRemoteBroker",
+    "AsyncWithin",
     "Broker",
     "BrokerClosed",
     "CheckpointMismatch",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Protocol, Self, Unpack, overload
 
 from rowq.arguments import Settled, to_extend, to_nack, to_reject, to_reschedule
 from rowq.async_operating import AsyncOperating
@@ -13,10 +13,17 @@ from rowq.model.lifecycle import Ack, NackLimit
 from rowq.model.member import DEAD_AFTER, Membership, Share
 from rowq.model.message import Delivery, Draft, Duration, Outcome, Payload, SendOptions
 from rowq.model.queue import DeliveryMode
-from rowq.within import Within
+from rowq.store.app_connection import is_awaited
+from rowq.within import AsyncWithin, Within
 from rowq.workers.async_consumer import AsyncConsumer
 from rowq.workers.async_producer import AsyncProducer
 from rowq.workers.plan import ConsumerOptions, Process, to_plan
+
+
+class AwaitedConnection(Protocol):
+    """The AsyncConnection of psycopg, and the AsyncConnection and AsyncSession of SQLAlchemy."""
+
+    def commit(self) -> Awaitable[None]: ...
 
 
 class AsyncBroker(AsyncOperating):
@@ -109,10 +116,18 @@ class AsyncBroker(AsyncOperating):
         """As `Broker.consumer`, which lists the options."""
         return AsyncConsumer(self._engine(), to_plan(queue, process, options))
 
-    def within(self, connection: Any) -> Within:
-        """The verbs inside your own open transaction. They are plain methods: your connection decides which thread they run in."""
+    @overload
+    def within(self, connection: AwaitedConnection) -> AsyncWithin: ...
+
+    @overload
+    def within(self, connection: Any) -> Within: ...
+
+    def within(self, connection: Any) -> Within | AsyncWithin:
+        """As `Broker.within`. The verbs are coroutines where your connection is awaited as well; else they are plain methods, and it
+        decides which thread they run in."""
+        store = self._engine().store
         self._engine().check_open()
-        return Within(self._engine().store, connection)
+        return AsyncWithin(store, connection) if is_awaited(connection) and store.dialect.can_fly else Within(store, connection)
 
     async def close(self) -> None:
         if self._opened is not None:

@@ -163,7 +163,10 @@ class Broker(Operating):
         return Consumer(self._engine, to_plan(queue, process, options))
 
     def within(self, connection: Any) -> Within:
-        """The verbs inside your own open transaction on the same database: they hold if, and only if, you commit."""
+        """The verbs inside your own open transaction on the same database: they hold if, and only if, you commit.
+
+        Takes a connection of sqlite3, psycopg, PyMySQL or mysqlclient, a Connection or Session of SQLAlchemy, or Django's connection.
+        """
         self._engine.check_open()
         return Within(self._engine.store, connection)
 

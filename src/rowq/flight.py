@@ -8,9 +8,11 @@ there. So the calls of a loop need no other thread, and nobody queues for the in
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
@@ -31,6 +33,8 @@ class Flight(greenlet):
         self._stop = 0
         """How often it has waited: what continues an earlier stop comes too late."""
         self._holding: Closable | None = None
+        self._awaited: asyncio.Future[Any] | None = None
+        self._is_cancelled = False
         self.others = 0.0
         """Seconds that the thread has worked for others, while this one waited."""
 
@@ -71,6 +75,25 @@ class Flight(greenlet):
         finally:
             self._holding = None
         return errand.future.result()
+
+    def wait_for(self, awaitable: Awaitable[T], *, shielded: bool) -> T:
+        """Until a task of the loop has done it, or `cancel` has ended that early. What is shielded is done in any case."""
+        task = asyncio.ensure_future(awaitable, loop=self._loop)
+        if not shielded:
+            self._awaited = task
+            if self._is_cancelled:
+                self.cancel()
+        arrived = self._next_stop()
+        task.add_done_callback(lambda _: arrived())
+        try:
+            self._wait()
+        finally:
+            self._awaited = None
+        return task.result()
+
+    def cancel(self) -> None:
+        """What it awaits now, or else next, is cancelled; what it awaits in order to clean up is not."""
+        self._is_cancelled = self._awaited is None or not self._awaited.cancel()
 
     def wait_for_time(self, seconds: float) -> None:
         self._loop.call_later(seconds, self._next_stop())
@@ -125,6 +148,40 @@ class _Errand(Generic[T]):
         """Nobody waits for it any more."""
         if not self.future.cancel() and not self.future.cancelled() and self.future.exception() is None:
             self._unwanted(self.future.result())
+
+
+async def fly(function: Callable[[], T]) -> T:
+    """Does it in a flight, and gives what it returns. A cancellation reaches what the flight awaits, and is told when that has cleaned up:
+    until then a connection may be amid an answer."""
+    landed: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def run() -> None:
+        try:
+            landed.set_result(function())
+        except BaseException as error:
+            landed.set_exception(error)
+
+    flight = Flight(landed.get_loop(), run)
+    flight.gr_context = contextvars.copy_context()
+    flight.take_off()
+    cancelled: asyncio.CancelledError | None = None
+    while not landed.done():
+        try:
+            await asyncio.wait([landed])
+        except asyncio.CancelledError as error:
+            if cancelled is None:
+                flight.cancel()
+            cancelled = error
+    if cancelled is not None:
+        landed.exception()  # is of no interest any more
+        raise cancelled
+    return landed.result()
+
+
+def finished(answer: Any, *, shielded: bool = False) -> Any:
+    """What a driver gives: the answer itself, or, where its connection belongs to an event loop, something to await."""
+    flight = current()
+    return flight.wait_for(answer, shielded=shielded) if flight is not None and inspect.isawaitable(answer) else answer
 
 
 def current() -> Flight | None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, Unpack
 
 from rowq.arguments import Settled, lease_lost, listed, to_nack, to_receipt_or_none, to_reject, to_reschedule, to_send
 from rowq.model.lifecycle import Ack, NackLimit, Verdict
 from rowq.model.message import Draft, Duration, Outcome, Payload, SendOptions
-from rowq.store.calls import Settle
+from rowq.store.app_connection import unwrap, unwrap_async
+from rowq.store.calls import Call, Settle
 from rowq.store.lane import Lane
 from rowq.store.store import Store
+
+T = TypeVar("T")
 
 
 class Within:
@@ -22,6 +26,7 @@ class Within:
     """
 
     def __init__(self, store: Store, connection: Any) -> None:
+        """`connection`: of a driver, or what an application of SQLAlchemy or Django holds."""
         self._store = store
         self._connection = connection
 
@@ -31,7 +36,7 @@ class Within:
     def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
         call = to_send(queue, payloads, options)
         if call.messages:
-            Lane(self._store, patient=True).perform_within(self._connection, call)
+            self._perform(call)
         return call.result or []
 
     def ack(self, delivery: Settled) -> None:
@@ -81,5 +86,76 @@ class Within:
     def _settle_many(self, deliveries: Iterable[Settled], verdict: Verdict) -> list[Outcome]:
         call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
         if call.receipts:
-            Lane(self._store, patient=True).perform_within(self._connection, call)
+            self._perform(call)
         return call.result or []
+
+    def _perform(self, call: Call[Any]) -> None:
+        Lane(self._store, patient=True).perform_within(unwrap(self._connection), call)
+
+
+class AsyncWithin:
+    """The same verbs as coroutines. Made by `broker.within(connection)` of an AsyncBroker for a connection that is itself awaited.
+
+    >>> async with AsyncSession(engine) as session, session.begin():  # doctest: +SKIP
+    ...     session.add(Order(number=7))
+    ...     await broker.within(session).send("emails", {"order": 7})
+    """
+
+    def __init__(self, store: Store, connection: Any) -> None:
+        self._store = store
+        self._connection = connection
+        self._turn = asyncio.Lock()
+        """Verbs come one after another: each has a savepoint of its own, and these nest."""
+
+    async def send(self, queue: str, payload: Payload, **options: Unpack[SendOptions]) -> str:
+        return await self._do(lambda verbs: verbs.send(queue, payload, **options))
+
+    async def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
+        return await self._do(lambda verbs: verbs.send_many(queue, payloads, **options))
+
+    async def ack(self, delivery: Settled) -> None:
+        await self._do(lambda verbs: verbs.ack(delivery))
+
+    async def nack(
+        self,
+        delivery: Settled,
+        *,
+        reason: str | None = None,
+        delay: Duration | None = None,
+        counts: bool = True,
+        limit: NackLimit = "attempts",
+    ) -> None:
+        await self._do(lambda verbs: verbs.nack(delivery, reason=reason, delay=delay, counts=counts, limit=limit))
+
+    async def reject(self, delivery: Settled, *, reason: str | None = None) -> None:
+        await self._do(lambda verbs: verbs.reject(delivery, reason=reason))
+
+    async def reschedule(self, delivery: Settled, delay: Duration, *, reason: str | None = None) -> None:
+        await self._do(lambda verbs: verbs.reschedule(delivery, delay, reason=reason))
+
+    async def ack_many(self, deliveries: Iterable[Settled]) -> list[Outcome]:
+        return await self._do(lambda verbs: verbs.ack_many(deliveries))
+
+    async def nack_many(
+        self,
+        deliveries: Iterable[Settled],
+        *,
+        reason: str | None = None,
+        delay: Duration | None = None,
+        counts: bool = True,
+        limit: NackLimit = "attempts",
+    ) -> list[Outcome]:
+        return await self._do(lambda verbs: verbs.nack_many(deliveries, reason=reason, delay=delay, counts=counts, limit=limit))
+
+    async def reject_many(self, deliveries: Iterable[Settled], *, reason: str | None = None) -> list[Outcome]:
+        return await self._do(lambda verbs: verbs.reject_many(deliveries, reason=reason))
+
+    async def reschedule_many(self, deliveries: Iterable[Settled], delay: Duration, *, reason: str | None = None) -> list[Outcome]:
+        return await self._do(lambda verbs: verbs.reschedule_many(deliveries, delay, reason=reason))
+
+    async def _do(self, verb: Callable[[Within], T]) -> T:
+        from rowq.flight import fly  # needs greenlet, which comes with the driver
+
+        async with self._turn:
+            connection = await unwrap_async(self._connection)
+            return await fly(lambda: verb(Within(self._store, connection)))

@@ -9,7 +9,9 @@ import pytest
 from tests.packaging.environment import Environment
 
 HEAVY = {
+    "MySQLdb",
     "adbc_driver_postgresql",
+    "django",
     "greenlet",
     "h2",
     "httptools",
@@ -24,6 +26,7 @@ HEAVY = {
     "pyspark",
     "redis",
     "rich",
+    "sqlalchemy",
     "sqlite3",
     "starlette",
     "typer",

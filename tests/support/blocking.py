@@ -28,24 +28,31 @@ class LoopThread:
         self._loop.close()
 
 
-class BlockingBroker:
+class Blocking:
+    """Something whose methods are coroutines."""
+
+    def __init__(self, loop: LoopThread, awaited: Any) -> None:
+        self._loop = loop
+        self._awaited = awaited
+
+    def __getattr__(self, verb: str) -> Any:
+        return _Verb(self._loop, getattr(self._awaited, verb))
+
+
+class BlockingBroker(Blocking):
     """The verbs of a Broker, carried out by an AsyncBroker."""
 
     def __init__(self, loop: LoopThread, url: str, **options: Any) -> None:
-        self._loop = loop
-        self._broker = loop.run(_entered(url, options))
-
-    def __getattr__(self, verb: str) -> Any:
-        return _Blocking(self._loop, getattr(self._broker, verb))
+        super().__init__(loop, loop.run(_entered(url, options)))
 
     def __enter__(self) -> BlockingBroker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.run(self._broker.__aexit__(None, None, None))
+        self._loop.run(self._awaited.__aexit__(None, None, None))
 
 
-class _Blocking:
+class _Verb:
     """One verb; what it answers is waited for when it is a coroutine."""
 
     def __init__(self, loop: LoopThread, verb: Any) -> None:

@@ -29,7 +29,8 @@ without_services() {
     return $installed
 }
 
-# program (or file; with commas, any of them), package, service. Chromium itself only where Debian has no shell of it.
+# program (or file; with commas, any of them), package, service. Chromium itself only where Debian has no shell of it; the last four are
+# what mysqlclient is built with.
 tools() {
     cat <<TOOLS
 curl                              curl                     -
@@ -42,6 +43,10 @@ mariadbd                          mariadb-server           mariadb
 redis-server                      redis-server             redis-server
 pgbouncer                         pgbouncer                pgbouncer
 systemd-analyze                   systemd                  -
+cc                                build-essential          -
+pkg-config                        pkg-config               -
+mariadb_config                    libmariadb-dev           -
+$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h  python3-dev  -
 TOOLS
 }
 

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any, ClassVar
 
 import pymysql
-from pymysql.constants import SERVER_STATUS
 
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
+from rowq.store.app_connection import packages_of, refusal
 from rowq.store.dialect import Finding, Session
-from rowq.store.mariadb_answer import Raw
+from rowq.store.mariadb_answer import Asking, Raw, ask
 from rowq.store.mariadb_connection import IMPATIENT, Connection, MariadbConnections, checked
 from rowq.store.mariadb_error import NEVER_SENT, code_of, is_elsewhere, is_lost, translate
 from rowq.store.mariadb_examination import examine, refused_release
@@ -27,6 +27,7 @@ _queries = cache(MariadbQueries)
 _SNAPSHOT = b"START TRANSACTION READ ONLY"
 """Of the moment of the first look at a table. A snapshot from the very beginning could not read tables that are made in between."""
 _MOST_DRAWS = 3
+_ACCEPTED = "a connection of PyMySQL or mysqlclient, a Connection or Session of SQLAlchemy on one of these, or Django's connection"
 
 
 class Mariadb(ServerDialect[Connection]):
@@ -86,9 +87,9 @@ class Mariadb(ServerDialect[Connection]):
 
     @contextmanager
     def joining(self, connection: Any) -> Iterator[Session]:
-        self._check_joinable(connection)
-        session = JoinedSession(connection, self._queries, self._draw)
+        session = JoinedSession(connection, self._queries, self._draw, self._asking_of(connection))
         try:
+            self._check_joinable(connection, session)
             identity = session.join()
         except pymysql.MySQLError as error:
             if is_elsewhere(error):
@@ -183,16 +184,23 @@ class Mariadb(ServerDialect[Connection]):
             self.close()
             raise StoreUnavailable(f"{refused} [{self.where}]")
 
-    def _check_joinable(self, connection: Raw) -> None:
-        if not isinstance(connection, pymysql.Connection):
-            raise InvalidArgument(f"within() takes a pymysql.Connection to {self.where}, not {type(connection).__name__}")
+    def _asking_of(self, connection: Raw) -> Asking:
+        """How to talk to the server on an application's connection."""
+        if isinstance(connection, pymysql.Connection):
+            return ask
+        if "MySQLdb" in packages_of(connection) and hasattr(connection, "next_result"):
+            from rowq.store.mariadb_mysqlclient import ask as ask_by_mysqlclient
+
+            return ask_by_mysqlclient
+        raise refusal(connection, _ACCEPTED, self.where)
+
+    def _check_joinable(self, connection: Raw, session: JoinedSession) -> None:
         if not connection.open:
             raise StoreUnavailable("this connection is closed")
-        if connection.charset != "utf8mb4":
-            raise InvalidArgument("within() needs a connection with charset='utf8mb4', as it is by default")
-        status: int = getattr(connection, "server_status", 0)
-        if connection.get_autocommit() and not status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
-            raise InvalidArgument("this connection has no open transaction: call connection.begin() first")
+        if connection.character_set_name() != "utf8mb4":
+            raise InvalidArgument("within() needs a connection with charset='utf8mb4': give that to its driver, or to its URL")
+        if connection.get_autocommit() and not session.has_transaction():
+            raise InvalidArgument("this connection has no open transaction: call connection.begin() first, or turn autocommit off")
 
     def _not_here(self) -> InvalidArgument:
         return InvalidArgument(f"within() needs a connection to {self.where}, where the queue lives; this is another database")

@@ -30,6 +30,9 @@ class Answer(NamedTuple):
     """The last AUTO_INCREMENT, or what LAST_INSERT_ID was set to."""
 
 
+Asking = Callable[[Raw, list[bytes]], Answer]
+
+
 def ask(raw: Raw, statements: list[bytes]) -> Answer:
     """Says them all at once, and gives the answer to the last. Behind one that fails nothing is done any more."""
     say(raw, b";".join(statements))

@@ -7,11 +7,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from pymysql import MySQLError
-from pymysql.constants import CLIENT, SERVER_STATUS
+from pymysql.constants import CLIENT, ER
 
 from rowq.errors import PayloadTooLarge
 from rowq.store.dialect import Row, Session
-from rowq.store.mariadb_answer import Answer, Raw, ask, read_one_by_one, say
+from rowq.store.mariadb_answer import Answer, Asking, Raw, ask, read_one_by_one, say
+from rowq.store.mariadb_error import code_of
 from rowq.store.mariadb_statement import MariadbQueries, quoting, runs
 
 _PIECE_BYTES = 1 << 20
@@ -27,13 +28,14 @@ class MariadbSession(Session):
     is_alone = False
     _deletes_in_a_row = True
 
-    def __init__(self, raw: Raw, queries: MariadbQueries, draw: Callable[[int], int]) -> None:
-        """`draw` gives the first of so many new seqs."""
+    def __init__(self, raw: Raw, queries: MariadbQueries, draw: Callable[[int], int], ask: Asking = ask) -> None:
+        """`draw` gives the first of so many new seqs; `ask` talks to the server as the driver of the connection does."""
         self._raw: Raw = raw
+        self._ask_server = ask
         self._queries = queries
         self._draw = draw
         self._most_bytes = self._piece_bytes = _PIECE_BYTES
-        self._quote = _quote_plainly if (raw.server_status or 0) & SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES else _quote
+        self._quote = _quote
         self._says_several = bool(raw.client_flag & CLIENT.MULTI_STATEMENTS)
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
@@ -146,7 +148,7 @@ class MariadbSession(Session):
             )
         self.has_spoken = self.is_amid = True
         try:
-            answer = ask(self._raw, statements)
+            answer = self._ask_server(self._raw, statements)
         except MySQLError:
             self.is_amid = False  # an error is an answer, behind which comes nothing
             raise
@@ -170,9 +172,21 @@ class JoinedSession(MariadbSession):
 
     def join(self) -> int:
         """Learns what there is to know, and gives the identity of the queue that lives there."""
-        identity, most_bytes, self._is_safe = self.rows("read_joined")[0]
+        identity, most_bytes, self._is_safe, has_plain_backslashes = self.rows("read_joined")[0]
         self._limit(most_bytes)
+        self._quote = _quote_plainly if has_plain_backslashes else _quote
         return int(identity)
+
+    def has_transaction(self) -> bool:
+        """Whether one is open where every statement commits by itself: else a savepoint is forgotten at once."""
+        self._ask(b"SAVEPOINT rowq")
+        try:
+            self._ask(b"RELEASE SAVEPOINT rowq")
+        except MySQLError as error:
+            if code_of(error) != ER.SP_DOES_NOT_EXIST:
+                raise
+            return False
+        return True
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ from rowq import flight
 from rowq.clock import running
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreUnavailable
 from rowq.store import peq
+from rowq.store.app_connection import refusal
 from rowq.store.arrow import ArrowDriver
 from rowq.store.dialect import Finding, Session
 from rowq.store.postgresql_connection import Connection, PostgresqlConnections
@@ -23,7 +24,7 @@ from rowq.store.postgresql_error import is_lost, translate
 from rowq.store.postgresql_examination import examine
 from rowq.store.postgresql_herald import PostgresqlHerald
 from rowq.store.postgresql_horizon import PostgresqlHorizon
-from rowq.store.postgresql_line import Cursor
+from rowq.store.postgresql_line import Cursor, savepoint
 from rowq.store.postgresql_session import PostgresqlQueries, PostgresqlSession
 from rowq.store.postgresql_vacuum import Vacuum
 from rowq.store.retrying import ConnectionLost
@@ -32,6 +33,8 @@ from rowq.store.server_dialect import ServerDialect
 Durability = Literal["send", "full", "normal"]
 
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_ACCEPTED = """a Connection of psycopg 3, a Connection or Session of SQLAlchemy on postgresql+psycopg://, Django's connection with \
+psycopg 3, or, with rowq.connect_async(), an AsyncConnection of psycopg 3 or an AsyncConnection or AsyncSession of SQLAlchemy"""
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 # Read and rendered once in a process, however many brokers it opens.
@@ -137,7 +140,7 @@ class Postgresql(ServerDialect[Connection]):
             session = PostgresqlSession(Cursor(connection), self._queries)
             if not session.rows("is_installed")[0][0] or session.rows("read_identity")[0][0] != self.identity():
                 raise InvalidArgument(f"within() needs a connection to {self.where}, where the queue lives; this is another database")
-            with connection.transaction():  # a savepoint: asking has opened the transaction, where it was not open yet
+            with savepoint(connection):  # asking has opened the transaction, where it was not open yet
                 yield session
         except psycopg.Error as error:
             raise translate(error, self.where) from error
@@ -240,9 +243,9 @@ class Postgresql(ServerDialect[Connection]):
         return fate, (life_now,) == life
 
     def _check_joinable(self, connection: Any) -> None:
-        if not isinstance(connection, psycopg.Connection):
-            raise InvalidArgument(f"within() takes a psycopg.Connection to {self.where}, not {type(connection).__name__}")
+        if not isinstance(connection, psycopg.Connection if flight.current() is None else psycopg.AsyncConnection):
+            raise refusal(connection, _ACCEPTED, self.where)
         if connection.closed:
             raise StoreUnavailable("this connection is closed")
         if connection.autocommit and connection.info.transaction_status == pq.TransactionStatus.IDLE:
-            raise InvalidArgument("this connection has no open transaction: put `with connection.transaction():` around it")
+            raise InvalidArgument("this connection has no open transaction: use `with connection.transaction():`, or turn autocommit off")

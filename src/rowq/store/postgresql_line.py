@@ -8,7 +8,8 @@ tenth of a millisecond. A connection of the application is used as the driver of
 from __future__ import annotations
 
 import select
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import psycopg
@@ -19,6 +20,9 @@ from psycopg.rows import tuple_row
 from rowq import flight
 from rowq.store.dialect import Row
 from rowq.store.postgresql_types import adapt, wired
+
+AppConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
+"""The second only in a flight."""
 
 _BINARY = pq.Format.BINARY
 _PATIENCE_MS = 1_000
@@ -182,19 +186,44 @@ class Pipeline:
 class Cursor:
     """A connection of the application, or one that is used as the driver has it."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: AppConnection) -> None:
         # Not `connection.cursor()`: the application may have set a factory whose cursors write values into the statement.
-        self._cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+        self._cursor: Any = (
+            psycopg.Cursor(connection, row_factory=tuple_row)
+            if isinstance(connection, psycopg.Connection)
+            else psycopg.AsyncCursor(connection, row_factory=tuple_row)
+        )
         self._cursor.format = pq.Format.BINARY
         adapt(self._cursor.adapters)
 
     def send(self, statement: Statement, values: dict[str, Any]) -> None:
-        self._cursor.execute(statement.driver_text.encode() if not statement.names else statement.driver_text, values or None)
+        text = statement.driver_text.encode() if not statement.names else statement.driver_text
+        flight.finished(self._cursor.execute(text, values or None))
 
     def ask(self, statement: Statement, values: dict[str, Any]) -> list[Row]:
         self.send(statement, values)
-        return self._cursor.fetchall()
+        rows: list[Row] = flight.finished(self._cursor.fetchall())
+        return rows
 
     def count(self, statement: Statement, values: dict[str, Any]) -> int:
         self.send(statement, values)
-        return self._cursor.rowcount
+        rows: int = self._cursor.rowcount
+        return rows
+
+
+@contextmanager
+def savepoint(connection: AppConnection) -> Iterator[None]:
+    """What goes wrong inside is undone, and all else is left to the application; a transaction must be open."""
+    if isinstance(connection, psycopg.Connection):
+        with connection.transaction():
+            yield
+        return
+    # Shielded: a driver that was interrupted here would refuse the application's own rollback().
+    block = connection.transaction()
+    flight.finished(block.__aenter__(), shielded=True)
+    try:
+        yield
+    except BaseException as error:
+        flight.finished(block.__aexit__(type(error), error, error.__traceback__), shielded=True)
+        raise
+    flight.finished(block.__aexit__(None, None, None), shielded=True)

@@ -13,12 +13,14 @@ from types import TracebackType
 from typing import Any, Literal
 
 from rowq.errors import InvalidArgument, OutcomeUnknown, StoreBusy, StoreUnavailable
+from rowq.store.app_connection import refusal
 from rowq.store.dialect import Dialect, Finding, Session
 from rowq.store.sqlite_error import is_busy, is_disk_error, translate
 from rowq.store.sqlite_examination import examine
 from rowq.store.sqlite_session import SqliteQueries, SqliteSession
 
 Durability = Literal["send", "full", "normal"]
+_ACCEPTED = "a sqlite3.Connection, a Connection or Session of SQLAlchemy on it, or Django's connection"
 
 # Read and rendered once in a process, however many brokers it opens.
 _queries = cache(SqliteQueries)
@@ -231,8 +233,10 @@ class Sqlite(Dialect):
 
     def _check_joinable(self, connection: Any) -> None:
         if not isinstance(connection, sqlite3.Connection):
-            raise InvalidArgument(f"within() takes a sqlite3.Connection to {self.path}, not {type(connection).__name__}")
-        if connection.isolation_level is None and not connection.in_transaction:
+            raise refusal(connection, _ACCEPTED, self.path)
+        # From Python 3.12 on, `autocommit=True` takes commit() and rollback() their meaning as well.
+        commits_by_itself = connection.isolation_level is None or getattr(connection, "autocommit", None) is True
+        if commits_by_itself and not connection.in_transaction:
             raise InvalidArgument("this connection has no open transaction: execute BEGIN IMMEDIATE first")
         if connection.text_factory is not str:
             raise InvalidArgument("within() needs a connection whose text_factory is str, as it is by default")

@@ -143,4 +143,28 @@ DEFECTS = (
         new="    if gone or acked:\n",
         tests=("tests/disasters/test_cut_commits.py::test_an_ack_in_doubt_is_not_taken_for_the_ack_of_another",),
     ),
+    Defect(
+        name="a-transaction-of-sqlalchemy-is-not-begun",
+        breaks="What is sent within a connection of SQLAlchemy that has not begun is left out of its commit.",
+        file="rowq/store/app_connection.py",
+        old="            held.begin()  #",
+        new="            pass  #",
+        tests=("tests/contract/test_holders.py::test_a_send_that_opens_the_transaction_is_committed_with_it[postgresql-connection]",),
+    ),
+    Defect(
+        name="an-autocommit-is-joined-on-mariadb",
+        breaks="A send within a connection of MariaDB that has no open transaction is committed at once.",
+        file="rowq/store/mariadb.py",
+        old="if connection.get_autocommit() and not session.has_transaction():",
+        new="if False:",
+        tests=("tests/contract/test_holders.py::test_without_an_open_transaction_nothing_is_sent[mariadb-pymysql]",),
+    ),
+    Defect(
+        name="a-cancelled-verb-is-told-before-its-end",
+        breaks="A verb within an awaited transaction is answered as cancelled while its connection still waits for the database.",
+        file="rowq/flight.py",
+        old="            cancelled = error\n",
+        new="            raise\n",
+        tests=("tests/engine/test_flight.py::test_a_cancellation_strikes_what_it_waits_for_and_not_the_cleaning_up",),
+    ),
 )

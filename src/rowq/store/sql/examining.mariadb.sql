@@ -9,7 +9,7 @@ SELECT @@max_allowed_packet;
 
 -- name: read_joined
 -- Of an application's connection: whether it leads to our tables, and how it is set.
-SELECT value, @@max_allowed_packet, @@sql_safe_updates
+SELECT value, @@max_allowed_packet, @@sql_safe_updates, FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode)
 FROM rowq_counters
 WHERE name = 'identity';
 
