@@ -36,6 +36,7 @@ class Broker(Operating):
             group=None: messages of a group are delivered one at a time, in order
             priority=0: higher goes first
             delay=0: not before this has passed
+            at=None: not before this moment, a datetime with a timezone; the past is now
             ttl=None: expires after this; None: as the queue says
             deadline=None: must be done within this; at most once it is not delivered later
             max_attempts=None: deliveries before it is a dead letter, 0 without limit; None: as the queue says, 5

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from rowq.connect import open_engine
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument, PayloadRejected, PayloadTooLarge, RowqError
-from rowq.model.draft import Prepared
+from rowq.model.draft import Prepared, check_moment
 from rowq.model.mapping import Drafting, Mapping
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Settings
@@ -150,7 +150,9 @@ class _Bounds:
         self._known: dict[str, Known] = {}
 
     def check(self, messages: list[Prepared], first: int) -> None:
+        now = self._engine.clock.now()
         for row, message in enumerate(messages, first):
+            _check_moment(message, row, now)
             known = self._known.get(message.queue) or self._learn(message.queue)
             policy, size = known.policy, len(message.payload)
             if size > policy.max_payload_bytes:
@@ -164,6 +166,13 @@ class _Bounds:
     def _learn(self, queue: str) -> Known:
         known = self._known[queue] = Known(Settings(), self._engine.insights.policy(queue), is_stored=True)
         return known
+
+
+def _check_moment(message: Prepared, row: int, now: int) -> None:
+    try:
+        check_moment(message, now)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"row {row}: {error}") from None
 
 
 def _check_schema(known: Known, message: Prepared, row: int) -> None:

@@ -16,7 +16,7 @@ from rowq.model.lifecycle import NackLimit
 from rowq.model.message import Outcome
 from rowq.model.queue import DeliveryMode
 from rowq.model.retry import MAX_DELAYS, Backoff, Delays, Exponential, Linear, Millis, PositiveMillis
-from rowq.model.value import Base64, KvPath, Name, Note, OwnId, ShareBody, SomeText, Storable
+from rowq.model.value import Base64, KvPath, Moment, Name, Note, OwnId, ShareBody, SomeText, Storable
 
 MAX_POLL_MS = 60_000
 MAX_RECEIPTS = 10_000
@@ -37,6 +37,7 @@ class MessageBody(Struct, forbid_unknown_fields=True):
     group: Name | None = None
     priority: Annotated[int, Meta(gt=-(1 << 31), lt=1 << 31)] = 0
     delay_ms: Millis = 0
+    at_ms: Moment | None = None
     ttl_ms: Millis | None = None
     deadline_ms: PositiveMillis | None = None
     max_attempts: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None

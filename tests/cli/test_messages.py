@@ -72,6 +72,10 @@ def test_text_and_bytes_are_taken_as_they_are(run: Run, tmp_path: Path) -> None:
         ("send", "no queue!", "1"),
         ("send", "q.dlq", "1"),
         ("send", "q", "1", "--delay", "400d"),
+        ("send", "q", "1", "--at", "tomorrow"),
+        ("send", "q", "1", "--at", "2026-12-24T18:00"),
+        ("send", "q", "1", "--at", "2026-12-24T18:00Z", "--delay", "1h"),
+        ("send", "q", "1", "--at", "9999-12-31T23:59Z"),
         ("send", "q", "1", "--id", "no spaces"),
         ("receive", "q", "--max", "0"),
         ("receive", "q", "--max", "1001"),
@@ -164,6 +168,13 @@ def test_every_option_of_send_arrives(run: Run) -> None:
     assert message["ttl_ms"] == 7_200_000
     assert 0 < message["due_at"] - message["sent_at"] <= 3_600_000
     assert 0 < message["deadline"] - message["sent_at"] <= 10_800_000
+
+
+def test_a_message_is_due_at_the_moment_that_was_written(run: Run) -> None:
+    moment = (datetime.now(UTC) + timedelta(days=30)).astimezone(timezone(timedelta(hours=1))).replace(microsecond=0)
+    message = run("get", send(run, "q", "1", "--at", moment.isoformat()), "--json").json
+    assert message["due_at"] == round(moment.timestamp() * 1000)
+    assert "timezone" in run("send", "q", "1", "--at", "2026-12-24T18:00").err
 
 
 def test_the_same_own_id_twice_is_refused(run: Run) -> None:

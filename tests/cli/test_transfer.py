@@ -174,6 +174,13 @@ def test_all_options_of_a_line(run: Run) -> None:
     assert message["due_at"] - message["sent_at"] == 60_000
 
 
+def test_a_line_may_name_its_moment(run: Run, broker: rowq.Broker) -> None:
+    moment = broker.get(broker.send("q", "first", delay=3600)).due_at
+    line = json.dumps({"payload": "second", "at_ms": moment})
+    assert run("load", "q", stdin=line.encode()).exit_code == 0
+    assert [message.due_at for message in broker.browse("q", state="scheduled")] == [moment, moment]
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -189,6 +196,7 @@ def test_all_options_of_a_line(run: Run) -> None:
         b'{"payload": "\xff"}',
         b'{"payload": ' + b"[" * 100_000,
         b'{"payload": 1, "delay_ms": -1}',
+        b'{"payload": 1, "delay_ms": 1, "at_ms": 1}',
         b'{"payload": 1, "key": ""}',
         b'{"payload": 1, "headers": {"a": 1}}',
         b'{"payload": 1, "max_attempts": -1}',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -70,6 +70,7 @@ BAD_TEXTS: list[Any] = ["", "x" * 256, 5, b"k", ["k"], True]
 
 BAD_OPTIONS: dict[str, list[Any]] = {
     "delay": BAD_DURATIONS,
+    "at": [datetime(2030, 1, 1), datetime(2300, 1, 1, tzinfo=UTC), date(2030, 1, 1), "2030-01-01T00:00Z", 1_700_000_000_000, True],
     "ttl": BAD_DURATIONS,
     "deadline": BAD_DURATIONS,
     "key": BAD_TEXTS,

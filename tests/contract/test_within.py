@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from rowq import Broker, Draft, IdTaken, InvalidArgument, LeaseLost, Outcome, PayloadTooLarge, RowqError
+from rowq.model.duration import to_moment
 from tests.support.background import Background
 from tests.support.database import run
 from tests.support.harness import Harness
@@ -94,6 +95,13 @@ def test_many_are_sent_with_options(broker: Broker, connection: Connection) -> N
     connection.commit()
     assert depths(broker) == {"ready": 2, "scheduled": 1}
     assert drain(broker) == ["high", "low"]
+
+
+def test_a_message_is_due_at_its_moment(broker: Broker, connection: Connection, harness: Harness) -> None:
+    order(connection)
+    id = broker.within(connection).send("q", "later", at=to_moment(harness.clock.now() + 60_000))
+    connection.commit()
+    assert broker.get(id).due_at == harness.clock.now() + 60_000
 
 
 def test_a_connection_serves_one_transaction_after_another(broker: Broker, connection: Connection) -> None:

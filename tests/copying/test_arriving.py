@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ OPTIONS: list[tuple[Any, dict[str, Any]]] = [
     ("x" * 200_000, {"key": "ключ", "group": "группа", "priority": 2**31 - 1}),
     (["follower"], {"group": "группа", "key": "k" * 255, "id": "an:own.id_1-"}),
     (0, {"key": "waits", "delay": 60, "id": "delayed"}),
+    (1, {"at": datetime.now(UTC) + timedelta(days=1)}),
 ]
 
 SETTINGS: dict[str, Any] = {

@@ -37,7 +37,7 @@ _QUERIES = tuple({route.query for route in ROUTES if route.query is not None})
 @target(
     '{"payload":{"to":"ada"},"key":"k","group":"g","priority":-5,"delay_ms":1,"ttl_ms":2,"deadline_ms":3,"max_attempts":4,"id":"a:1"}',
     '{"payload_base64":"AAEC","backoff_ms":[1,2],"headers":{"a":"b"},"keys_if_undelivered":[["a",1],"b"]}',
-    '{"messages":[{"payload":1},{"payload":null,"backoff_ms":{"kind":"exponential","base_ms":1,"factor":2.5}}]}',
+    '{"messages":[{"payload":1,"at_ms":1767225600000},{"payload":null,"backoff_ms":{"kind":"exponential","base_ms":1,"factor":2.5}}]}',
     '{"payload":' + "[" * 250 + "]" * 250 + "}",
 )
 def sends(data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, get_args, get_origin
 
 import msgspec
@@ -45,13 +46,15 @@ def seconds(least: int = 0) -> st.SearchStrategy[float]:
     return st.integers(least, LONGEST_MS).map(lambda ms: ms / 1000)
 
 
+coming = st.datetimes(max_value=datetime(9000, 1, 1), timezones=st.timezones())
+times = st.fixed_dictionaries({"delay": seconds()}) | st.fixed_dictionaries({"at": coming})
 drafts = st.builds(
-    Draft,
+    lambda payload, times, **options: Draft(payload, **times, **options),
     payloads,
+    times,
     key=st.none() | names,
     group=st.none() | names,
     priority=st.integers(-(1 << 31) + 1, (1 << 31) - 1),
-    delay=seconds(),
     ttl=st.none() | seconds(),
     deadline=st.none() | seconds(1),
     max_attempts=st.none() | st.integers(0, 1 << 31),

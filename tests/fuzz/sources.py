@@ -20,7 +20,7 @@ from rowq.cli import value as of_command
 from rowq.cli.receipts import _receipt_of
 from rowq.client.address import Address
 from rowq.connect import _dialect, _is_remote
-from rowq.model.draft import prepare
+from rowq.model.draft import prepare, with_delay
 from rowq.model.mapping import Drafting, Mapping
 from rowq.model.message import Message, State
 from rowq.pipeline.choice import Choice
@@ -103,6 +103,7 @@ def urls(text: str) -> None:
 @target(
     '{"queue":"q","id":"a","payload":1,"delay_ms":5,"ttl_ms":1,"deadline_ms":1,"backoff_ms":[1],"headers":{"a":"b"}}\n{"payload":2}\r\n',
     '{"payload_base64":"AAEC","backoff":{"kind":"linear","step_ms":1},"keys_if_undelivered":["a",["b",1]],"state":"dead","attempts":3}',
+    '{"payload":3,"at_ms":5000}',
     '"raw"\nnull\n\n',
 )
 def lines(data: bytes) -> None:
@@ -112,7 +113,7 @@ def lines(data: bytes) -> None:
             for how in ({"raw": True}, {"text": True}, {"keep_ids": True}, {"need_ids": True}):
                 with refusing():
                     queue, draft = line.reader(**how)(each)
-                    prepared = prepare("q", draft)
+                    prepared = with_delay(prepare("q", draft), 0)
                     written = line.write(_as_sent(queue, draft, prepared), 0)
                     _, again = line.reader(keep_ids=draft.id is not None)(written)
                     assert prepare("q", again) == prepared

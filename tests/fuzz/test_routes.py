@@ -13,6 +13,7 @@ from schemathesis import Case, Config
 from schemathesis.openapi.loaders import from_dict
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from rowq.model.duration import LAST_MS, LONGEST_MS
 from rowq.server.openapi import describe
 from rowq.server.routes import ROUTES
 from tests.fuzz.scene import scene
@@ -20,6 +21,7 @@ from tests.server.support import ADMIN
 from tests.support.server import Server
 
 LONGEST_WAIT_MS = 20
+TODAY_MS = 1_767_225_600_000
 BEYOND_A_SCHEMA = {"browse", "browse_dead", "create_api_key", "beat", "remove"}
 """A cursor must be one that was given out, the name of a key be new, a consumer be alive, and what is removed be named somehow: these
 refuse what a schema cannot tell."""
@@ -69,8 +71,20 @@ def whole_numbers(value: Any) -> Any:
     return value
 
 
+def messages_of(body: dict[str, Any]) -> list[Any]:
+    found = body.get("messages")
+    return found if isinstance(found, list) else []
+
+
 def tame(body: Any) -> Any:
     body = whole_numbers(body)
+    for message in [body, *messages_of(body)]:
+        match message:
+            case {"at_ms": int() as at} if 0 <= at <= LAST_MS and at is not True:
+                message["at_ms"] = at % TODAY_MS  # a schema cannot tell what lies too far ahead
+        match message:
+            case {"at_ms": int(), "delay_ms": int() as delay} if 0 < delay <= LONGEST_MS:
+                message["delay_ms"] = 0  # nor that one excludes the other
     if isinstance(body.get("wait_ms"), int):
         body["wait_ms"] = min(body["wait_ms"], LONGEST_WAIT_MS)
     match body.get("share"):

@@ -63,6 +63,20 @@ def heard(server: Server, data: bytes, *, is_last: bool = False) -> bytes:
         return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
+@pytest.mark.parametrize(("field", "meant"), [("at", "at_ms"), ("delay", "delay_ms"), ("prioriti", "priority")])
+def test_a_mistyped_field_is_asked_back(server: Server, field: str, meant: str) -> None:
+    answer = ask(server, "POST", SEND, {"payload": 1, field: 5})
+    assert answer.problem == INVALID and f"did you mean `{meant}`?" in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"at_ms": -1}, {"at_ms": 1 << 62}, {"at_ms": "soon"}, {"at_ms": 1, "delay_ms": 1}, {"at_ms": 253_402_300_799_999}]
+)
+def test_a_moment_is_one_that_a_message_can_wait_for(server: Server, fields: dict[str, Any]) -> None:
+    assert ask(server, "POST", SEND, {"payload": 1, **fields}).problem == INVALID
+    assert sent_nothing(server)
+
+
 class TestBodies:
     @pytest.mark.parametrize(
         "body",

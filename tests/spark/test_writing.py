@@ -60,6 +60,16 @@ def test_columns_say_what_options_of_a_send_would(spark: SparkSession, broker: r
     assert later.payload == "wait"
 
 
+@pytest.mark.parametrize("mode", ["exactly_once", "direct"])
+def test_a_timestamp_says_when_a_message_is_due(spark: SparkSession, broker: rowq.Broker, url: str, mode: str) -> None:
+    """Not when the batch was put down: a moment does not move while it waits to be published."""
+    frame = spark.sql("SELECT '1' AS payload, timestamp_millis(unix_millis(current_timestamp()) + 86400000) AS due")
+    (row,) = frame.collect()
+    save(spark.createDataFrame([row]), url, queue="q", atColumn="due", deliveryMode=mode)
+    (message,) = broker.browse("q", state="scheduled")
+    assert message.due_at == round(row.due.timestamp() * 1000)
+
+
 def test_values_of_other_types_are_sent_as_json(spark: SparkSession, broker: rowq.Broker, url: str) -> None:
     save(spark.sql("SELECT struct(1 AS a, array('x') AS b) AS payload"), url, queue="q")
     (message,) = broker.browse("q")

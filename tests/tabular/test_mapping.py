@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import rowq
-from rowq.model.draft import Prepared, is_plain
+from rowq.model.draft import Prepared, is_plain, with_delay
 from rowq.model.mapping import Drafting, Mapping
 from rowq.publishing import Publisher
 
@@ -64,6 +64,12 @@ def test_durations_are_seconds_of_any_number() -> None:
         assert message.delay_ms == millis
 
 
+def test_a_moment_is_a_timestamp_with_a_timezone() -> None:
+    moments = pa.array([1_700_000_000_123, None], pa.timestamp("ms", "Europe/Berlin"))
+    named, unnamed = drafted(Mapping(queue="q", at="at", delay="delay"), payload=["1", "2"], at=moments, delay=[None, 5])
+    assert (with_delay(named, 1_700_000_000_000).delay_ms, unnamed.delay_ms) == (123, 5_000)
+
+
 @pytest.mark.parametrize(
     ("columns", "mapping", "told"),
     [
@@ -78,6 +84,8 @@ def test_durations_are_seconds_of_any_number() -> None:
         ({"payload": ["1", "2"], "p": [1, 1 << 40]}, Mapping(queue="q", priority="p"), "row 1: priority"),
         ({"payload": ["1", "2"], "p": [1.0, 1.5]}, Mapping(queue="q", priority="p"), "row 0: priority"),
         ({"payload": ["1", "2"], "d": [1, -1]}, Mapping(queue="q", delay="d"), "row 1: delay"),
+        ({"payload": ["1"], "t": pa.array([0], pa.timestamp("ms"))}, Mapping(queue="q", at="t"), "row 0: at needs a timezone"),
+        ({"payload": ["1", "2"], "t": [1, 2]}, Mapping(queue="q", at="t"), "row 0: at must be a moment"),
         ({"payload": ["1", "2"], "h": ["{}", "[]"]}, Mapping(queue="q", headers="h"), "row 1: headers must be a JSON object"),
         ({"payload": ["1", "2"], "i": ["a", "ä"]}, Mapping(queue="q", id="i"), "row 1: id"),
         ({"payload": ["1", "2"], "q": ["a", "a b"]}, Mapping(queue_column="q"), "row 1: 'a b' is no queue name"),

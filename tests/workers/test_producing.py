@@ -14,10 +14,12 @@ import pytest
 
 import rowq
 from rowq import Broker, BrokerClosed, InvalidArgument, PayloadTooLarge, QueueFull, RowqError, ServerUnavailable, Settings, State, StoreBusy
+from rowq.model.duration import to_moment
 from tests.support.database import new_database, run
 from tests.support.life import payloads
 from tests.support.patience import eventually
 from tests.workers.conftest import Away
+from tests.workers.moving import MovingClock
 
 FOR_EVER = 3600
 
@@ -101,6 +103,14 @@ def test_a_deadline_runs_while_its_message_waits_for_the_batch(broker: Broker) -
     message = broker.get(pushed.result())
     assert message.deadline is not None
     assert message.deadline - message.sent_at <= 59_800
+
+
+def test_a_moment_does_not_move_while_its_message_waits_for_the_batch(broker: Broker, clock: MovingClock) -> None:
+    moment = to_moment(clock.now() + 3_600_000)
+    with broker.producer("q", batch_size=10, linger=FOR_EVER) as producer:
+        pushed = producer.push("x", at=moment)
+        clock.advance(600)
+    assert to_moment(broker.get(pushed.result()).due_at or 0) == moment
 
 
 @pytest.mark.parametrize("deadline", [datetime(2030, 1, 1), datetime(2020, 1, 1, tzinfo=UTC), 0, "tomorrow"])

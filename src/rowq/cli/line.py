@@ -10,7 +10,9 @@ from msgspec import UNSET, UnsetType
 
 from rowq import Draft, InvalidArgument, Message
 from rowq.cli.document import json_line
+from rowq.model.duration import to_moment
 from rowq.model.retry import Backoff, Delays, DelaysMs, Millis
+from rowq.model.value import Moment
 
 
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -25,6 +27,7 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     group: str | None = None
     priority: int = 0
     delay_ms: Millis = 0
+    at_ms: Moment | None = None
     ttl_ms: Millis | None = None
     deadline_ms: Millis | None = None
     max_attempts: int | None = None
@@ -105,6 +108,7 @@ def _parcel(line: Line, keep_ids: bool, need_ids: bool) -> Parcel:
         group=line.group,
         priority=line.priority,
         delay=line.delay_ms / 1000,
+        at=None if line.at_ms is None else to_moment(line.at_ms),
         ttl=_seconds(line.ttl_ms),
         deadline=_seconds(line.deadline_ms),
         max_attempts=line.max_attempts,

@@ -15,7 +15,7 @@ from rowq.cli.document import fields
 from rowq.cli.failure import NOTHING, Failure
 from rowq.cli.hint import hint_paused, hint_unknown, told_of_new
 from rowq.cli.listing import show_details, show_messages
-from rowq.cli.moment import Since, Until
+from rowq.cli.moment import At, Since, Until
 from rowq.cli.output import Column
 from rowq.cli.parameter import After, Group, Id, InQueue, Key, Limit, Newest, Queue, Yes, duration_option
 from rowq.cli.receipts import check_outcomes
@@ -35,6 +35,7 @@ def send(
     group: Annotated[str | None, typer.Option("--group", help="Messages of a group go out one at a time, in order.")] = None,
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
     delay: Annotated[float | None, duration_option("--delay", "Not before this has passed.")] = None,
+    at: At = None,
     ttl: Annotated[float | None, duration_option("--ttl", "Expire after this.")] = None,
     deadline: Annotated[float | None, duration_option("--deadline", "Must be done within this.")] = None,
     max_attempts: Annotated[int | None, typer.Option("--max-attempts", help="Deliveries before it is dead; 0 is no limit.")] = None,
@@ -63,6 +64,7 @@ def send(
             group=group,
             priority=priority,
             delay=delay or 0,
+            at=at,
             ttl=ttl,
             deadline=deadline,
             max_attempts=max_attempts,

@@ -1,20 +1,19 @@
-"""A moment, as it is written on the command line: how long ago, a date, or milliseconds since 1970."""
+"""A moment, as it is written on the command line: how long ago, a date with or without a time, or milliseconds since 1970."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 import rowq
 from rowq.cli import value
+from rowq.model.duration import moment_ms
 
 _MILLISECONDS = re.compile(r"[0-9]{13,19}")
 """No duration has as many digits, and no message was sent before 2001, when milliseconds got their thirteenth."""
-
-_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment(text: str) -> int:
@@ -25,17 +24,20 @@ def moment(text: str) -> int:
     try:
         return max(0, rowq.SystemClock().now() - round(value.duration(text) * 1000))
     except typer.BadParameter:
-        return max(0, _written(text))
+        at = _written(text, "2h (ago), 2026-01-31, 2026-01-31T09:30Z or milliseconds since 1970")
+        return moment_ms(at if at.tzinfo else at.replace(tzinfo=UTC), "this")
 
 
-def _written(text: str) -> int:
+def coming(text: str) -> datetime:
+    """A moment that lies ahead. Whether it has a timezone is left to the verb that takes it."""
+    return _written(text.strip(), "2026-12-24T18:00+01:00 or 2026-12-24T17:00Z")
+
+
+def _written(text: str, ways: str) -> datetime:
     try:
-        at = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is no moment: write 2h (ago), 2026-01-31, 2026-01-31T09:30Z or milliseconds since 1970"
-        ) from None
-    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _1970) // timedelta(milliseconds=1)
+        raise typer.BadParameter(f"{text!r} is not a moment: write {ways}") from None
 
 
 Since = Annotated[
@@ -43,3 +45,6 @@ Since = Annotated[
     typer.Option("--since", metavar="WHEN", parser=moment, help="Only messages sent since: 2h (ago), or a time such as 2026-01-31T09:30Z."),
 ]
 Until = Annotated[int | None, typer.Option("--until", metavar="WHEN", parser=moment, help="Only messages sent before: as for --since.")]
+At = Annotated[
+    datetime | None, typer.Option("--at", metavar="WHEN", parser=coming, help="Not before this moment, such as 2026-12-24T18:00+01:00.")
+]

@@ -39,8 +39,8 @@ def load(
     """Send messages from JSON Lines, of any length.
 
     A line is what dump writes, for instance {"payload": {"to": "ada"}, "key": "welcome-42"}.
-    It has payload or payload_base64, and may have headers, key, group, priority, delay_ms, ttl_ms,
-    deadline_ms, max_attempts, backoff_ms, keys_if_undelivered, id. Without QUEUE it names its queue.
+    It has payload or payload_base64, and may have headers, key, group, priority, delay_ms or at_ms,
+    ttl_ms, deadline_ms, max_attempts, backoff_ms, keys_if_undelivered, id. Without QUEUE it names its queue.
     Messages are sent anew: attempts start at zero, ids are new unless --keep-ids.
 
     At a bad line it stops, says which, and how to go on: with --skip N.

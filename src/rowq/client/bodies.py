@@ -29,6 +29,7 @@ class _Outgoing(Struct, omit_defaults=True, gc=False):
     group: str | None = None
     priority: int = 0
     delay_ms: int = 0
+    at_ms: int | None = None
     ttl_ms: int | None = None
     deadline_ms: int | None = None
     max_attempts: int | None = None
@@ -148,7 +149,8 @@ def _outgoing(message: Prepared) -> _Outgoing:
         key=message.message_key,
         group=message.group_key,
         priority=message.priority,
-        delay_ms=message.delay_ms,
+        delay_ms=max(0, message.delay_ms),
+        at_ms=-message.delay_ms if message.delay_ms < 0 else None,
         ttl_ms=message.ttl_ms,
         deadline_ms=message.deadline_ms,
         max_attempts=message.max_attempts,

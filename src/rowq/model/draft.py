@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rowq.errors import InvalidArgument, RowqError
-from rowq.model.duration import LONGEST_MS, to_ms
+from rowq.model.duration import LONGEST_MS, moment_ms, to_ms
 from rowq.model.message import Draft, Payload, SendOptions
 from rowq.model.payload import encode
 from rowq.model.queue import DeliveryMode
@@ -44,6 +44,7 @@ class Prepared(msgspec.Struct, gc=False):
     group_key: str | None = None
     priority: int = 0
     delay_ms: int = 0
+    """Below 0 it stands for a moment, -at_ms: a delay is made of that when the message is written, by the clock of then."""
     ttl_ms: int | None = None
     deadline_ms: int | None = None
     max_attempts: int | None = None
@@ -73,7 +74,9 @@ def prepare(queue: str, draft: Draft) -> Prepared:
     prepared = Prepared(queue, format, data, priority=_priority(draft.priority))
     if draft.headers:
         prepared.headers = _headers(draft.headers)
-    if draft.delay != 0:
+    if draft.at is not None:
+        prepared.delay_ms = -_at_ms(draft)
+    elif draft.delay != 0:
         prepared.delay_ms = to_ms(draft.delay, "delay")
     if draft.ttl is not None:
         prepared.ttl_ms = to_ms(draft.ttl, "ttl")
@@ -101,6 +104,17 @@ def prepare_many(queue: str, payloads: Iterable[Payload | Draft], options: SendO
         except RowqError as error:
             raise type(error)(f"position {len(prepared)}: {error}") from None
     return prepared
+
+
+def with_delay(message: Prepared, now: int) -> Prepared:
+    """As it is written: with a delay in place of a moment, which is none for a moment in the past."""
+    return message if message.delay_ms >= 0 else msgspec.structs.replace(message, delay_ms=max(0, -message.delay_ms - now))
+
+
+def check_moment(message: Prepared, now: int) -> None:
+    """A moment may lie as far ahead as a delay may last."""
+    if -message.delay_ms > now + LONGEST_MS:
+        raise InvalidArgument(f"at must be within {LONGEST_MS // 86_400_000} days from now: this moment lies further ahead")
 
 
 def to_backoff(value: Backoff | Sequence[Any]) -> Backoff:
@@ -136,6 +150,12 @@ def _prepare_marked(prepared: Prepared, draft: Draft) -> None:
     if draft.keys_if_undelivered:
         prepared.kv_keys = _kv_keys(draft.keys_if_undelivered)
         prepared.marks |= HAS_KV_KEYS
+
+
+def _at_ms(draft: Draft) -> int:
+    if draft.delay != 0:
+        raise InvalidArgument("a message has a delay or a moment at which it becomes due: give delay or at, not both")
+    return moment_ms(draft.at, "at")
 
 
 def _priority(value: object) -> int:

@@ -1,13 +1,18 @@
-"""Durations as users give and write them, checked and turned into milliseconds."""
+"""Durations and moments as users give and write them, checked and turned into milliseconds."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from rowq.errors import InvalidArgument
 
 LONGEST_MS = 366 * 86_400_000
+LAST_MS = 253_402_300_799_999
+"""The end of the year 9999: a datetime goes no further."""
+
+_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 _WRITTEN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, None: 1}
@@ -40,3 +45,16 @@ def read_seconds(text: str) -> float | None:
 
 def optional_ms(value: object, what: str, *, least: int = 0) -> int | None:
     return None if value is None else to_ms(value, what, least=least)
+
+
+def moment_ms(value: object, what: str) -> int:
+    """A moment as milliseconds since 1970, UTC, rounded up: not before it. What lies before 1970 is 0."""
+    if not isinstance(value, datetime):
+        raise InvalidArgument(f"{what} must be a moment (a datetime with a timezone), not {type(value).__name__}")
+    if value.utcoffset() is None:
+        raise InvalidArgument(f"{what} needs a timezone: give datetime(…, tzinfo=UTC), or write it as 2026-12-24T18:00+01:00")
+    return max(0, -((_1970 - value) // _MILLISECOND))
+
+
+def to_moment(ms: int) -> datetime:
+    return _1970 + ms * _MILLISECOND

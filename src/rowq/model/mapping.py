@@ -21,7 +21,7 @@ PayloadKind = Literal["auto", "json", "text", "bytes"]
 Encoded = tuple[int, bytes]
 
 _JSON, _BYTES = int(Format.JSON), int(Format.BYTES)
-_OPTIONS = ("headers", "key", "group", "priority", "delay", "ttl", "deadline", "max_attempts", "id")
+_OPTIONS = ("headers", "key", "group", "priority", "delay", "at", "ttl", "deadline", "max_attempts", "id")
 
 
 class Mapping(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +45,8 @@ class Mapping(msgspec.Struct, frozen=True, kw_only=True):
     priority: str | None = None
     delay: str | None = None
     """Seconds, as `ttl` and `deadline`."""
+    at: str | None = None
+    """A timestamp with a timezone."""
     ttl: str | None = None
     deadline: str | None = None
     max_attempts: str | None = None

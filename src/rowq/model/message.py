@@ -6,7 +6,7 @@ Times are milliseconds since 1970 (UTC) everywhere; durations that a user gives 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -32,6 +32,7 @@ class PushOptions(TypedDict, total=False):
     group: str | None
     priority: int
     delay: Duration
+    at: datetime | None
     ttl: Duration | None
     max_attempts: int | None
     backoff: Backoff | Sequence[Duration] | None
@@ -54,6 +55,7 @@ class Draft(msgspec.Struct, frozen=True):
     group: str | None = None
     priority: int = 0
     delay: Duration = 0
+    at: datetime | None = None
     ttl: Duration | None = None
     deadline: Duration | None = None
     max_attempts: int | None = None

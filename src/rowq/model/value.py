@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from rowq.model.duration import LAST_MS
 from rowq.model.member import MOST_SHARES
 
 _NO_NUL = {"pattern": r"^[^\u0000]*$"}
@@ -24,6 +25,7 @@ KeyText = Annotated[str, Meta(min_length=1, max_length=1024, extra_json_schema=_
 KeyPart = KeyText | Annotated[int, Meta(gt=-(1 << 53), lt=1 << 53)]
 KvPath = KeyText | Annotated[list[KeyPart], Meta(min_length=1, max_length=20)]
 ShareBody = tuple[Annotated[int, Meta(ge=0, lt=MOST_SHARES)], Annotated[int, Meta(ge=1, le=MOST_SHARES)]]
+Moment = Annotated[int, Meta(ge=0, le=LAST_MS)]
 InFlight = Annotated[int, Meta(ge=1, le=1_000)]
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
 StateName = Literal["ready", "scheduled", "leased", "blocked", "dead", "finished"]

@@ -90,8 +90,13 @@ class _Object(list[tuple[str, Any]]):
 def meant_field(error: Exception, kind: Any) -> str | None:
     """What a decoder says of a field that it does not know, with the one that may have been meant."""
     unknown = _UNKNOWN.search(str(error))
-    alike = get_close_matches(unknown[1], _all_names(kind), n=1) if unknown else []
+    alike = _alike(unknown[1], _all_names(kind)) if unknown else []
     return f"{error}; did you mean `{alike[0]}`?" if alike else None
+
+
+def _alike(name: str, known: list[str]) -> list[str]:
+    """In Python `at` and `delay` go without a unit."""
+    return [f"{name}_ms"] if f"{name}_ms" in known else get_close_matches(name, known, n=1)
 
 
 @cache

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from rowq.errors import InvalidArgument
 from rowq.model.draft import Prepared, prepare
+from rowq.model.duration import to_moment
 from rowq.model.message import Draft
 from rowq.model.payload import check_encoded, from_base64
 from rowq.server.asgi import Receive
@@ -135,6 +136,7 @@ def _is_plain(body: MessageBody) -> bool:
         and body.key is None
         and body.group is None
         and body.delay_ms == 0
+        and body.at_ms is None
         and body.ttl_ms is None
         and body.deadline_ms is None
         and body.max_attempts is None
@@ -151,6 +153,7 @@ def _draft(body: MessageBody) -> Draft:
         group=body.group,
         priority=body.priority,
         delay=body.delay_ms / 1000,
+        at=None if body.at_ms is None else to_moment(body.at_ms),
         ttl=_seconds(body.ttl_ms),
         deadline=_seconds(body.deadline_ms),
         max_attempts=body.max_attempts,

@@ -87,6 +87,7 @@ FIELDS = {
     "group": "Messages of one group are delivered one at a time, in their order.",
     "priority": "Higher goes first.",
     "delay_ms": "Not before this time has passed.",
+    "at_ms": "Not before this moment; not together with `delay_ms`. A moment in the past is now; at most 366 days ahead.",
     "ttl_ms": "For how long it may wait; 0 for ever. What happens then is the queue's `on_expire`.",
     "deadline_ms": "By when it must be done: a lease ends there at the latest, and an at-most-once queue does not deliver it later.",
     "deadline": "When it is no longer delivered.",

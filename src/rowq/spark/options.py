@@ -75,6 +75,7 @@ OPTIONS = (
     Option("groupColumn", value.text, (WRITE,)),
     Option("priorityColumn", value.text, (WRITE,)),
     Option("delayColumn", value.text, (WRITE,)),
+    Option("atColumn", value.text, (WRITE,)),
     Option("ttlColumn", value.text, (WRITE,)),
     Option("deadlineColumn", value.text, (WRITE,)),
     Option("maxAttemptsColumn", value.text, (WRITE,)),

@@ -23,7 +23,7 @@ _PRIORITIES = ("min_priority", "max_priority")
 WHERE = {"messages": _PRIORITIES, "dead": ("reason", *_PRIORITIES), "history": ("outcome", *_PRIORITIES), "audit": ("event",)}
 """What option `where` may say of a table. Times and states have options of their own."""
 _SINK_COLUMNS = {
-    **{name: name for name in ("payload", "format", "headers", "key", "group", "priority", "delay", "ttl", "deadline", "id")},
+    **{name: name for name in ("payload", "format", "headers", "key", "group", "priority", "delay", "at", "ttl", "deadline", "id")},
     "queue": "queue_column",
     "maxAttempts": "max_attempts",
 }

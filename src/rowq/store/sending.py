@@ -9,7 +9,7 @@ import msgspec
 from rowq.errors import IdTaken, PayloadRejected, PayloadTooLarge, QueueFull, RowqError
 from rowq.ids import message_id, message_ids, origin_of
 from rowq.model import lifecycle
-from rowq.model.draft import Prepared
+from rowq.model.draft import Prepared, check_moment, with_delay
 from rowq.model.message import State
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Policy
@@ -84,6 +84,7 @@ def _add_run(runs: list[Row], first: int, last: int, *common: str | None) -> Non
 
 def _insert(work: Work, message: Prepared, seq: int, policy: Policy, waiting: _WaitingKeys, heads: _Heads) -> str:
     now, queue = work.now, message.queue
+    message = with_delay(message, now)
     due = now + message.delay_ms
     expires_at = lifecycle.expires_at(now, due, message.ttl_ms, policy)
     work.changes["insert_message"].append((seq, now, *_fields(message)))
@@ -120,7 +121,7 @@ class _Admission:
         work = self._work
         try:
             known = work.policies.known(work.session, call.queue)
-            _check_payloads(known, call)
+            _check_messages(known, call, work.now)
             if not call.is_plain:
                 self._check_own_ids(call)
             if known.policy.max_depth:
@@ -161,12 +162,13 @@ class _Admission:
         self._admitted[queue] += wanted
 
 
-def _check_payloads(known: Known, call: Send) -> None:
+def _check_messages(known: Known, call: Send, now: int) -> None:
     limit, schema = known.policy.max_payload_bytes, known.policy.schema
-    if call.size <= limit and schema is None:
+    if call.size <= limit and schema is None and call.is_plain:
         return
     for position, message in enumerate(call.messages):
         try:
+            check_moment(message, now)
             if len(message.payload) > limit:
                 raise PayloadTooLarge(
                     f"the payload takes {len(message.payload)} bytes, {call.queue!r} allows {limit}: "

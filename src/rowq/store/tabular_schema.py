@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowq.model.draft import PREPARED_COLUMNS, Prepared
+from rowq.model.duration import LAST_MS
 
 TEXT, NUMBER, BYTES, TIME = pa.string(), pa.int64(), pa.binary(), pa.timestamp("us", tz="UTC")
 
@@ -111,8 +112,6 @@ GIVEN: dict[str, tuple[str, ...]] = {
 }
 """What the queries of tabular.sql give, in their order. All else that a schema has is NULL there."""
 
-_LAST_MS = 253_402_300_799_999
-"""The end of the year 9999: what lies behind it is meant as never."""
 _TEXTS_AS_BYTES = {"headers", "backoff", "keys_if_undelivered"}
 """JSON that the database keeps as bytes."""
 _STAGED_TYPES = dict.fromkeys(PREPARED_COLUMNS, NUMBER) | {
@@ -207,9 +206,10 @@ def _text_of(payloads: pa.Array, formats: pa.Array) -> pa.Array:
 
 
 def _to_time(millis: pa.Array) -> pa.Array:
+    """A time that no calendar reaches is meant as never."""
     latest = pc.max(millis).as_py()
-    if latest is not None and latest > _LAST_MS:
-        millis = pc.if_else(pc.less_equal(millis, _LAST_MS), millis, pa.scalar(None, NUMBER))
+    if latest is not None and latest > LAST_MS:
+        millis = pc.if_else(pc.less_equal(millis, LAST_MS), millis, pa.scalar(None, NUMBER))
     return pc.multiply(millis, 1000).cast(TIME)
 
 
