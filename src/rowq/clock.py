@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Protocol
 
 
@@ -65,5 +66,5 @@ class ManualClock:
     def now(self) -> int:
         return self._now
 
-    def advance(self, seconds: float) -> None:
-        self._now += round(seconds * 1000)
+    def advance(self, seconds: float | timedelta) -> None:
+        self._now += round((seconds.total_seconds() if isinstance(seconds, timedelta) else seconds) * 1000)

@@ -14,6 +14,8 @@ from rowq.client.broker import RemoteBroker
 from rowq.clock import Clock, SystemClock
 from rowq.engine import Engine
 from rowq.errors import InvalidArgument
+from rowq.model.duration import to_ms
+from rowq.model.message import Duration
 from rowq.model.queue import Settings
 from rowq.model.text import mend_text
 from rowq.store import migrations
@@ -39,8 +41,8 @@ class ConnectOptions(TypedDict, total=False):
     """Who acts; written into the audit."""
     defaults: Settings | None
     """What holds for queues that say nothing else."""
-    timeout: float | None
-    """How many seconds a call waits for a busy database; also a URL parameter."""
+    timeout: Duration | None
+    """How long a call waits for a busy database; also a URL parameter."""
     migrate: bool
     """False raises SchemaMismatch instead of making or changing tables."""
     redis: str | None
@@ -84,7 +86,7 @@ def open_engine(
     upkeep: bool = True,
     actor: str | None = None,
     defaults: Settings | None = None,
-    timeout: float | None = None,
+    timeout: Duration | None = None,
     migrate: bool = True,
     redis: str | None = None,
 ) -> Engine:
@@ -168,7 +170,7 @@ def _server(
     *,
     upkeep: bool = True,  # noqa: ARG001  # the server's business, as are the tables
     migrate: bool = True,  # noqa: ARG001
-    timeout: float | None = None,
+    timeout: Duration | None = None,
     api_key: str | None = None,
     **others: Any,
 ) -> tuple[Address, float]:
@@ -186,7 +188,7 @@ def _server(
     return address, seconds
 
 
-def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Dialect:
+def _dialect(url: str, timeout: Duration | None, *, must_exist: bool = False) -> Dialect:
     if not isinstance(url, str):
         raise InvalidArgument(f"a database URL is needed, such as sqlite:///jobs.db, not {type(url).__name__}")
     try:
@@ -209,12 +211,11 @@ def _dialect(url: str, timeout: float | None, *, must_exist: bool = False) -> Di
     )
 
 
-def _timeout(options: dict[str, str], given: float | None) -> float:
+def _timeout(options: dict[str, str], given: Duration | None) -> float:
     text = options.pop("timeout", None)
-    try:
-        seconds = float(text) if given is None and text is not None else DEFAULT_TIMEOUT if given is None else float(given)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"timeout must be seconds, not {text if given is None else given!r}") from None
-    if not 0 < seconds <= 3600:
-        raise InvalidArgument(f"timeout must be more than 0 and at most 3600 seconds, not {seconds:g}")
-    return seconds
+    if given is None and text is not None:
+        try:
+            given = float(text)
+        except ValueError:
+            raise InvalidArgument(f"timeout must be seconds, not {text}") from None
+    return DEFAULT_TIMEOUT if given is None else to_ms(given, "timeout", least=1, most=3_600_000) / 1000

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
 from typing import Self, Unpack
@@ -32,6 +32,12 @@ MOST_BYTES = 64 << 20
 
 class Pushed(Future[str]):
     """A message on its way. `result()` waits until it is on disk and gives its id, or raises why it never will be."""
+
+    def result(self, timeout: Duration | None = None) -> str:
+        return super().result(_seconds(timeout))
+
+    def exception(self, timeout: Duration | None = None) -> BaseException | None:
+        return super().exception(_seconds(timeout))
 
 
 class _Parcel:
@@ -229,6 +235,11 @@ class Producer:
         else:
             for parcel, id in zip(batch, answer, strict=True):
                 parcel.pushed.set_result(id)
+
+
+def _seconds(timeout: Duration | None) -> float | None:
+    """As any future takes it: a negative one has run out."""
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
 
 
 def _to_seconds(deadline: Duration | datetime | None) -> float | None:
