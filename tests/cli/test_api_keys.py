@@ -29,7 +29,7 @@ def test_create_with_json_is_a_document(run: Run) -> None:
 
 def test_create_makes_the_database(run: Run) -> None:
     assert run("keys", "create", "worker", "--scope", "send").exit_code == 0
-    assert [key["name"] for key in run("keys", "list", "--json").json] == ["worker"]
+    assert [key["name"] for key in run("keys", "list", "--json").lines] == ["worker"]
 
 
 def test_list_shows_what_each_key_may_do_and_no_secret(run: Run) -> None:
@@ -41,9 +41,9 @@ def test_list_shows_what_each_key_may_do_and_no_secret(run: Run) -> None:
 
 
 def test_list_with_json_is_one_list(run: Run, broker: Broker) -> None:
-    assert run("keys", "list", "--json").json == []
+    assert run("keys", "list", "--json").lines == []
     broker.create_key("worker", scopes=["metrics"])
-    [key] = run("keys", "list", "--json").json
+    [key] = run("keys", "list", "--json").lines
     assert (key["name"], key["scopes"], key["queues"]) == ("worker", ["metrics"], ["*"])
 
 

@@ -20,15 +20,15 @@ def test_a_healthy_database_is_exit_code_0(run: Run) -> None:
     run("send", "q", "1")
     findings = run("doctor", "--json")
     assert findings.exit_code == 0, findings.out
-    assert findings.json
-    assert all(set(finding) == {"check", "ok", "detail", "advice"} and finding["ok"] for finding in findings.json)
+    assert findings.lines
+    assert all(set(finding) == {"check", "ok", "detail", "advice"} and finding["ok"] for finding in findings.lines)
     assert "ok" in run("doctor").out
 
 
 def test_the_doctor_finds_a_database_that_is_not_there(run: Run, tmp_path: Path) -> None:
     result = run("doctor", "--json")
     assert result.exit_code == 1
-    assert [finding["ok"] for finding in result.json] == [False]
+    assert [finding["ok"] for finding in result.lines] == [False]
     assert result.error["code"] == "unhealthy"
 
 
@@ -58,7 +58,7 @@ def test_sweep_takes_up_what_is_due(run: Run) -> None:
 
 def test_the_parts_of_a_sweep_are_listed_and_done_by_name(run: Run) -> None:
     assert run("migrate").exit_code == 0
-    listed = run("sweeps", "--json").json
+    listed = run("sweeps", "--json").lines
     assert [sorted(each) for each in listed] == [["every_ms", "name", "summary"]] * len(listed)
     for each in listed:
         assert run("sweep", each["name"], "--json").json == {"name": each["name"], "count": each["name"] == "optimize"}

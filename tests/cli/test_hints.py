@@ -20,7 +20,7 @@ def test_a_mistyped_queue_is_told_with_the_name_that_is_like_it(run: Run, look: 
     refused = run(look, "emial", terminal=terminal)
     assert refused.err == f"rowq: {MISSING.format('emial')}; did you mean 'emails'? [queue_not_found]\n"
     assert (refused.exit_code, refused.out) == (3, "")
-    assert [each["queue"] for each in run("stats", "--json").json] == ["emails"]
+    assert [each["queue"] for each in run("stats", "--json").lines] == ["emails"]
 
 
 def test_a_queue_that_is_like_no_other_is_told_too(run: Run) -> None:

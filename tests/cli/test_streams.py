@@ -33,7 +33,7 @@ def held(ledger: Ledger, ids: list[str]) -> Held:
 def test_list_shows_what_each_stream_holds(run: Run, held: Held) -> None:
     line = run("streams", "list").out.splitlines()[-1]
     assert line.split()[:5] == ["lake", "orders", "0", "1", "2"]
-    (document,) = run("streams", "list", "--json").json
+    (document,) = run("streams", "list", "--json").lines
     assert (document["name"], document["messages"], document["batches"]) == ("lake", 2, 1)
 
 

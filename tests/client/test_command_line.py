@@ -36,7 +36,7 @@ def test_a_message_goes_through_its_life(run: Run) -> None:
     received = run("receive", "q", "--json")
     assert (received.lines[0]["id"], received.lines[0]["payload"]) == (id, {"n": 1})
     assert run("ack", received.lines[0]["receipt"]).exit_code == 0
-    assert [event["event"] for event in run("audit", id, "--json").json] == ["enqueued", "delivered", "acked"]
+    assert [event["event"] for event in run("audit", id, "--json").lines] == ["enqueued", "delivered", "acked"]
 
 
 @pytest.mark.parametrize(

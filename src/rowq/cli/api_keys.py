@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from rowq.cli.command import Session
-from rowq.cli.document import fields
 from rowq.cli.hint import hint
 from rowq.cli.output import Column
 from rowq.cli.text import moment
@@ -40,8 +39,7 @@ def list_keys(session: Session) -> None:
     """List the keys in the database; those of the server's configuration are not among them."""
     with session.connect() as broker:
         keys = broker.api_keys()
-    if session.output.json:
-        session.output.document([fields(key) for key in keys])
+    if session.output.documents(keys):
         return
     now = SystemClock().now()
     columns = (Column("name", style="cyan"), Column("scopes"), Column("queues", flexible=True), Column("created"))

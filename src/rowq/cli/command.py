@@ -26,7 +26,7 @@ Url = Annotated[
         "--url", metavar="URL", help=f"The database or server. Default: ROWQ_URL, else {DEFAULT_URL}.", rich_help_panel=SHARED_PANEL
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel=SHARED_PANEL)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs; of a list, an object a line.", rich_help_panel=SHARED_PANEL)]
 
 
 class Session:

@@ -21,9 +21,7 @@ Name = Annotated[str | None, typer.Argument(metavar="NAME", help="One part alone
 def doctor(session: Session) -> None:
     """Check the database; exit code 1 and advice if something is wrong."""
     findings = _findings(session)
-    if session.output.json:
-        session.output.document([fields(finding) for finding in findings])
-    else:
+    if not session.output.documents(findings):
         for finding in findings:
             session.output.line(f"{'ok   ' if finding.ok else 'WRONG'} {finding.check}: {finding.detail}")
             if finding.advice:
@@ -56,8 +54,7 @@ def sweep(session: Session, name: Name = None) -> None:
 
 def sweeps(session: Session) -> None:
     """List the parts of a sweep: what each does, and how often it is done."""
-    if session.output.json:
-        session.output.document([fields(each) for each in SWEEPS])
+    if session.output.documents(SWEEPS):
         return
     columns = (Column("sweep", style="cyan"), Column("every", right=True), Column("what it does", flexible=True))
     session.output.table(columns, ([each.name, _often(each), each.summary] for each in SWEEPS))

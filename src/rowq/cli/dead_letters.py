@@ -9,8 +9,8 @@ import typer
 import rowq
 from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
-from rowq.cli.document import fields
 from rowq.cli.failure import NOTHING, Failure
+from rowq.cli.hint import note
 from rowq.cli.listing import show_messages
 from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
@@ -69,8 +69,9 @@ def failures(
     """
     with session.connect() as broker:
         found = broker.failures(queue, limit=limit)
-    if session.output.json:
-        session.output.document(fields(found))
+    if found.more:
+        note(f"older ones than these {found.looked_at:,} dead letters were not looked at")
+    if session.output.documents(found.failures):
         return
     now = rowq.SystemClock().now()
     columns = (
@@ -82,8 +83,6 @@ def failures(
         Column("for instance", style="cyan"),
     )
     session.output.table(columns, (_failure(each, now) for each in found.failures))
-    if found.more:
-        session.output.line(f"older ones than these {found.looked_at:,} dead letters were not looked at")
 
 
 def redrive(

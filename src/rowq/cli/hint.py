@@ -17,7 +17,7 @@ def is_seen() -> bool:
 
 def hint(sentence: str) -> None:
     if is_seen():
-        sys.stderr.write(f"{visible(sentence)}\n")
+        note(sentence)
 
 
 def hint_unknown(broker: rowq.Broker, queue: str) -> None:
@@ -31,8 +31,14 @@ def told_of_new(broker: rowq.Broker, queue: str) -> Iterator[None]:
     """Around a command that makes a queue where there is none: a new one may be a typing error, and is told on stderr."""
     is_new = _missing(broker, queue) is not None
     yield
-    if is_new and sys.stderr is not None:
-        sys.stderr.write(f"{visible(f'created the queue {queue}')}\n")
+    if is_new:
+        note(f"created the queue {queue}")
+
+
+def note(sentence: str) -> None:
+    """On stderr, whether a terminal is there or not: what a script should not miss, and stands in the way of no result."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{visible(sentence)}\n")
 
 
 def _missing(broker: rowq.Broker, queue: str) -> rowq.QueueNotFound | None:

@@ -46,9 +46,7 @@ _TIMES = {"sent_at", "deadline", "due_at", "expires_at", "lease_until", "leased_
 
 def show_messages(output: Output, messages: Sequence[Message], state: State, limit: int) -> None:
     """JSON Lines, or a table whose columns are those that say something."""
-    if output.json:
-        for message in messages:
-            output.document(fields(message))
+    if output.documents(messages):
         return
     now = SystemClock().now()
     used = [(column, cell) for column, cell in _WHERE_USED if any(cell(message, now) for message in messages)]

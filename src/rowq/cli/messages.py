@@ -11,7 +11,6 @@ import rowq
 from rowq.cli import value
 from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
-from rowq.cli.document import fields
 from rowq.cli.failure import NOTHING, Failure
 from rowq.cli.hint import hint_paused, hint_unknown, told_of_new
 from rowq.cli.listing import show_details, show_messages
@@ -142,7 +141,7 @@ def get(session: Session, id: Id, queue: InQueue = None) -> None:
     with session.connect() as broker:
         message = broker.get(id, queue=queue)
     if session.output.json:
-        session.output.document(fields(message))
+        session.output.document(message)
     else:
         show_details(session.output, message)
 
@@ -163,8 +162,7 @@ def audit(
         raise Failure("nobody has configured, paused or purged anything yet", code="empty", exit_code=NOTHING)
     if not events:
         raise Failure(f"nothing is known of a message {id}", code="message_not_found", exit_code=NOTHING)
-    if session.output.json:
-        session.output.document([fields(event) for event in events])
+    if session.output.documents(events):
         return
     what = Column("queue", style="cyan") if id is None else Column("attempt", right=True)
     columns = (Column("at"), Column("event"), what, Column("by"), Column("detail", flexible=True))
@@ -209,7 +207,7 @@ def _deleted(broker: rowq.Broker, id: str, queue: str | None) -> bool:
 def _show_delivery(session: Session, delivery: rowq.Delivery) -> None:
     """In full, since with --ack this is the only time that anybody sees it."""
     if session.output.json:
-        session.output.document(fields(delivery))
+        session.output.document(delivery)
         return
     now = rowq.SystemClock().now()
     facts = [f"attempt {delivery.attempt}", f"lease {span(delivery.lease_until - now)}", f"sent {ago(delivery.sent_at, now)}"]

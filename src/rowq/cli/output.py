@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from rowq.cli.document import json_line
+from msgspec import Struct
+
+from rowq.cli.document import fields, json_line
 from rowq.cli.failure import Failure, ReaderGone
 from rowq.cli.text import visible
 
@@ -43,9 +45,16 @@ class Output:
         """One line for people."""
         self.write(visible(text).encode(_encoding(), "backslashreplace") + b"\n")
 
-    def document(self, value: Any) -> None:
-        """One line of JSON."""
-        self.write(json_line(value))
+    def document(self, value: Struct | dict[str, Any]) -> None:
+        """One object of JSON, on a line of its own."""
+        self.write(json_line(fields(value) if isinstance(value, Struct) else value))
+
+    def documents(self, values: Iterable[Struct | dict[str, Any]]) -> bool:
+        """A list for programs, an object a line; False, and nothing, where people read, who get a table."""
+        if self.json:
+            for value in values:
+                self.document(value)
+        return self.json
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         """Rows for people. Without a terminal nothing is wrapped or cut, so that grep finds whole ids."""

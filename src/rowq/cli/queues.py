@@ -27,9 +27,7 @@ def stats(session: Session, queue: OptionalQueue = None) -> None:
     """Count the messages of one queue, or of all, by state."""
     with session.connect() as broker:
         counts = broker.queues() if queue is None else [broker.stats(queue)]
-    if session.output.json:
-        documents = [{**fields(count), "depth": count.depth} for count in counts]
-        session.output.document(documents if queue is None else documents[0])
+    if session.output.documents({**fields(count), "depth": count.depth} for count in counts):
         return
     now = rowq.SystemClock().now()
     columns = [Column("queue", style="cyan"), *(Column(state, right=True) for state in _STATES), Column("oldest ready"), Column("")]
@@ -48,8 +46,7 @@ def consumers(
     silence = DEAD_AFTER if dead_after is None else dead_after
     with session.connect() as broker:
         found = broker.all_consumers(dead_after=silence) if queue is None else broker.consumers(queue, dead_after=silence)
-    if session.output.json:
-        session.output.document([fields(each) for each in found])
+    if session.output.documents(found):
         return
     now = rowq.SystemClock().now()
     columns = [Column("consumer", style="cyan"), Column("born"), Column("heard of")]

@@ -8,7 +8,6 @@ import typer
 
 from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
-from rowq.cli.document import fields
 from rowq.cli.output import Column
 from rowq.cli.parameter import Yes
 from rowq.cli.text import ago, counted
@@ -25,8 +24,7 @@ def list_streams(session: Session) -> None:
     """
     with session.connect() as broker:
         streams = broker.streams()
-    if session.output.json:
-        session.output.document([fields(stream) for stream in streams])
+    if session.output.documents(streams):
         return
     now = SystemClock().now()
     columns = (
