@@ -46,7 +46,9 @@ def test_without_a_queue_all_who_take_messages_are_listed(run: Run, broker: Brok
     id = broker.register("q").id
     broker.send_many("p", range(2))
     broker.receive("p", max=2, consumer="worker")
-    seen = [(each["queue"], each["id"], each["alive"], each["in_flight"]) for each in run("consumers", "--dead-after", "1h", "--json").lines]
+    seen = [
+        (each["queue"], each["id"], each["alive"], each["in_flight"]) for each in run("consumers", "--dead-after", "1h", "--json").lines
+    ]
     assert seen == [("p", "worker", None, 2), ("q", id, True, 0)]
     lines = run("consumers", "--dead-after", "1h").out.splitlines()[-2:]
     assert [line.split()[:2] for line in lines] == [["p", "worker"], ["q", id]]

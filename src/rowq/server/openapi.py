@@ -227,6 +227,7 @@ def _schemas(routes: Sequence[Route]) -> Json:
         if name in every and name not in taken:
             _require_all(schema, every[name])
     _say_what_types_cannot(schemas)
+    _leave_out_false_items(schemas)
     return schemas
 
 
@@ -240,14 +241,33 @@ def _require_all(schema: Json, kind: type[Struct]) -> None:
 
 
 def _say_what_types_cannot(schemas: Json) -> None:
+    """With `if` and not with `oneOf`, of which generators of clients make a union in place of the fields."""
     message, send = schemas["MessageBody"], schemas["SendBody"]
-    message["oneOf"] = [{"required": ["payload"]}, {"required": ["payload_base64"]}]
-    several = {"type": "object", "properties": {"messages": send["properties"]["messages"]}, "required": ["messages"]}
-    schemas["SendBody"] = {
-        "title": send["title"],
-        "description": send["description"],
-        "oneOf": [_ref(MessageBody), {**several, "additionalProperties": False}],
+    message["if"] = {"required": ["payload"]}
+    message["then"] = {"not": {"required": ["payload_base64"]}}
+    message["else"] = {"required": ["payload_base64"]}
+    schemas["MessagesBody"] = {
+        "title": "MessagesBody",
+        "description": wording.SCHEMAS["MessagesBody"],
+        "type": "object",
+        "properties": {"messages": send["properties"]["messages"]},
+        "required": ["messages"],
+        "additionalProperties": False,
     }
+    several = {"$ref": _REF.format(name="MessagesBody")}
+    schemas["SendBody"] = {"title": send["title"], "description": send["description"], "oneOf": [_ref(MessageBody), several]}
+
+
+def _leave_out_false_items(node: Any) -> None:
+    """`items: false` behind `prefixItems` says what `maxItems` says too, and generators of clients refuse it."""
+    if isinstance(node, dict):
+        if node.get("items") is False:
+            del node["items"]
+        for value in node.values():
+            _leave_out_false_items(value)
+    elif isinstance(node, list):
+        for value in node:
+            _leave_out_false_items(value)
 
 
 def _structs(kinds: Iterable[Any]) -> dict[str, type[Struct]]:

@@ -63,6 +63,7 @@ SCHEMAS = {
     "RejectBody": "Which deliveries, and why.",
     "RescheduleBody": "Which deliveries, until when, and why.",
     "ExtendBody": "Which deliveries, and for how long from now.",
+    "MessagesBody": "Several messages: all of them or none.",
     "SentOne": "The id of the message.",
     "SentMany": "The ids of the messages, in their order.",
     "Deliveries": "What was received; empty when there was nothing.",
