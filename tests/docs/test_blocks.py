@@ -71,9 +71,10 @@ def postgresql(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 def test_a_page_runs_from_top_to_bottom(page: Page, folder: Path) -> None:
     if any("rowq pipeline" in block.text for block in page.blocks):
         hasten_drivers()
+    before = set(threading.enumerate())  # earlier tests of this process may have left some behind on purpose
     for result in Run(page).results():
         assert is_like(result.printed, result.shown), f"{result.where} printed\n{result.printed}\nand the page shows\n{result.shown}"
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("rowq-")]
+    left = [thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("rowq-")]
     assert not left, f"{page.path} leaves a broker open: close it, or use `with`"
 
 
