@@ -7,8 +7,8 @@
 PYTHON  ?=
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3)
 VENV    ?= .venv$(if $(PYTHON),-$(subst /,-,$(PYTHON)))
-# Tests wait more than they compute: one worker more than there are cores.
-WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+# Tests wait as much as they compute: two workers more than there are cores.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 2)
 ARGS    ?=
 
 BIN   := $(VENV)/bin

@@ -23,7 +23,7 @@ from rowq.store.access import read_keys
 from rowq.store.browsing import read_all, read_page
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.failing import read_failures
-from rowq.store.finding import Reach, insist_on_queue, is_named, not_found, only, seq_of
+from rowq.store.finding import Reach, insist_on_queue, is_named, not_found, only, seq_of, seqs_of
 from rowq.store.ledger import list_streams
 from rowq.store.policies import read_settings
 from rowq.store.registry import everyone, members
@@ -71,13 +71,16 @@ class Insights:
     def find(self, id: str, reach: Reach) -> Message:
         """The message of that id in the queues that are meant."""
         with self._dialect.reading() as session:
-            seq = seq_of(session, id, reach)
-            for query, state in _GET:
-                for row in session.rows(query, seq=seq):
-                    message = to_message(row, state)
-                    if reach(message.queue) and is_named(id, message.id, row[0], row[2]):
-                        return message
-        raise not_found(id)
+            found = _read_message(session, seq_of(session, id, reach, with_gone=False), id, reach)
+        if found is None:
+            raise not_found(id)
+        return found
+
+    def find_each(self, id: str, reach: Reach) -> list[Message]:
+        """The messages of that id, of all queues that are meant."""
+        with self._dialect.reading() as session:
+            found = [_read_message(session, seq, id, reach) for seq in seqs_of(session, id, reach)]
+        return [message for message in found if message is not None]
 
     def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
         page = to_page(queue, **options)
@@ -223,17 +226,18 @@ class Insights:
         with self._dialect.reading() as session:
             return {row[0]: to_message(row, State.LEASED) for row in session.rows("get_leases", seqs=seqs)}
 
-    def lease(self, id: str, reach: Reach) -> Lease | None:
-        """None when no consumer has it, or a stream, which settles by batches."""
+    def leases_of(self, id: str, reach: Reach) -> list[Lease]:
+        """Who has messages of that id now, in the queues that are meant; without streams, which settle by batches."""
         with self._dialect.reading() as session:
             try:
-                row = session.row("find_lease", seq=seq_of(session, id, reach))
+                rows = [row for seq in seqs_of(session, id, reach) for row in session.rows("find_lease", seq=seq)]
             except MessageNotFound:
-                return None
-        if row is None or not reach(row[2]) or is_held_by_stream(row[4]) or not is_named(id, row[7], row[0], row[6]):
-            return None
-        seq, token, queue, reason, until, consumer = row[:6]
-        return Lease((seq, token), queue, reason is not None, until, consumer)
+                return []
+        return [
+            Lease((seq, token), queue, reason is not None, until, consumer)
+            for seq, token, queue, reason, until, consumer, sent_at, own_id in rows
+            if reach(queue) and not is_held_by_stream(until) and is_named(id, own_id, seq, sent_at)
+        ]
 
     def keys(self, prefix: Sequence[str | int] | str, limit: int = MAX_PAGE) -> list[KvEntry]:
         parts = to_kv_key(prefix) if prefix else []
@@ -270,6 +274,15 @@ class Insights:
     def _is_paused(self, row: Row | None) -> bool:
         settings = read_settings(row[1]) if row else Settings()
         return resolve(settings, self._defaults).paused
+
+
+def _read_message(session: Session, seq: int, id: str, reach: Reach) -> Message | None:
+    for query, state in _GET:
+        for row in session.rows(query, seq=seq):
+            message = to_message(row, state)
+            if reach(message.queue) and is_named(id, message.id, row[0], row[2]):
+                return message
+    return None
 
 
 def _all_seqs(session: Session, queue: str) -> Iterator[int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar, Unpack
+from weakref import WeakKeyDictionary
 
 from rowq.arguments import Settled, lease_lost, listed, to_nack, to_receipt_or_none, to_reject, to_reschedule, to_send
 from rowq.model.lifecycle import Ack, NackLimit, Verdict
@@ -104,8 +106,6 @@ class AsyncWithin:
     def __init__(self, store: Store, connection: Any) -> None:
         self._store = store
         self._connection = connection
-        self._turn = asyncio.Lock()
-        """Verbs come one after another: each has a savepoint of its own, and these nest."""
 
     async def send(self, queue: str, payload: Payload, **options: Unpack[SendOptions]) -> str:
         return await self._do(lambda verbs: verbs.send(queue, payload, **options))
@@ -156,6 +156,17 @@ class AsyncWithin:
     async def _do(self, verb: Callable[[Within], T]) -> T:
         from rowq.flight import fly  # needs greenlet, which comes with the driver
 
-        async with self._turn:
+        async with AsyncExitStack() as turns:
+            await turns.enter_async_context(_turn_of(self._connection))
             connection = await unwrap_async(self._connection)
+            if connection is not self._connection:
+                await turns.enter_async_context(_turn_of(connection))
             return await fly(lambda: verb(Within(self._store, connection)))
+
+
+_turns: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
+
+
+def _turn_of(held: Any) -> asyncio.Lock:
+    """Verbs on one connection come one after another, whichever `within` they are of: each has a savepoint of its own, and these nest."""
+    return _turns.setdefault(held, asyncio.Lock())

@@ -4,6 +4,7 @@ the better of it. A page that is new has to be listed here."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 import pytest
@@ -112,8 +113,19 @@ def test_everybody_can_use_each(windows: Windows, locked_site: Served, faults: F
         check(page)
 
 
-def test_everybody_can_use_what_is_empty(page: Page) -> None:
-    for path in ("/", "/dead", "/consumers", "/streams", "/actions", "/config"):
+@pytest.mark.parametrize(
+    "paths",
+    [
+        pytest.param(["/", "/dead"], id="two"),
+        pytest.param(
+            ["/consumers", "/streams", "/actions", "/config"],
+            id="the others",
+            marks=pytest.mark.prove("5 s of a browser; the two that are looked at most stand for them"),
+        ),
+    ],
+)
+def test_everybody_can_use_what_is_empty(page: Page, paths: list[str]) -> None:
+    for path in paths:
         page.goto(path)
         check(page)
 
@@ -189,11 +201,18 @@ STATES = (
 )
 
 
-def test_everybody_can_use_what_comes_of_it(site: Served, page: Page, faults: Faults) -> None:
+@pytest.mark.parametrize(
+    "states",
+    [
+        pytest.param(STATES[::3], id="a third"),
+        pytest.param(STATES, id="all", marks=pytest.mark.prove("10 s of a browser; a third of the states stands for it")),
+    ],
+)
+def test_everybody_can_use_what_comes_of_it(site: Served, page: Page, faults: Faults, states: Sequence[Callable[[Page], None]]) -> None:
     faults.allow("status of 40")
     fill(site.server)
     page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
-    for come_to in STATES:
+    for come_to in states:
         come_to(page)
         check(page)
 

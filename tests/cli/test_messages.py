@@ -329,8 +329,13 @@ def test_a_message_whose_id_several_queues_have_needs_its_queue(run: Run) -> Non
         assert refused.exit_code == 1 and "[ambiguous_id]" in refused.err, command
     assert run("get", "mine", "--in", "p", "--json").json["payload"] == "p"
     assert [event["queue"] for event in run("audit", "mine", "--in", "q", "--json").json] == ["q"]
+    sure = send(run, "q", "1")
+    refused = run("delete", "mine", sure, "--json")  # the one that is clear is deleted, and said to be
+    assert refused.exit_code == 1 and refused.json["deleted"] == 1 and run("get", sure).exit_code == 3
     assert run("delete", "mine", "--in", "p").exit_code == 0
     assert run("get", "mine", "--json").json["queue"] == "q"
+    for words in (("delete", "--queue", "q", "--in", "q", "--yes"), ("audit", "--in", "q"), ("audit", "mine", "--queue", "q")):
+        assert run(*words).exit_code == 2, words
 
 
 def test_delete_a_queue_only_with_consent(run: Run) -> None:

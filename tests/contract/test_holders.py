@@ -129,14 +129,14 @@ def test_an_ack_holds_if_the_transaction_commits(holder: Holder) -> None:
 
 
 def test_what_is_refused_leaves_the_transaction_to_its_owner(holder: Holder) -> None:
-    holder.broker.send("other", "x", id="taken")
+    holder.broker.send("q", "before", id="taken")
     holder.order()
     with pytest.raises(RowqError, match="taken"):
         holder.within().send("q", "x", id="taken")
     holder.within().send("q", "after")
     holder.commit()
     assert holder.orders() == 1
-    assert drain(holder.broker) == ["after"]
+    assert drain(holder.broker) == ["before", "after"]
 
 
 def test_a_send_behind_the_end_of_a_transaction_waits_for_the_next_commit_or_is_refused(holder: Holder) -> None:

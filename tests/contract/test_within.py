@@ -200,13 +200,13 @@ BAD_SENDS: dict[str, tuple[Callable[[Any], object], type[RowqError]]] = {
 def test_a_refused_send_leaves_the_transaction_to_its_owner(
     broker: Broker, connection: Connection, send: Callable[[Any], object], error: type[RowqError]
 ) -> None:
-    broker.send("other", "x", id="taken")
+    broker.send("q", "before", id="taken")
     order(connection)
     with pytest.raises(error):
         send(broker.within(connection))
     connection.commit()
     assert orders(connection) == 1
-    assert depths(broker) == {}
+    assert drain(broker) == ["before"]
 
 
 def test_a_replacement_is_taken_back(broker: Broker, connection: Connection) -> None:

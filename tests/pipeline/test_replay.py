@@ -184,6 +184,7 @@ def test_a_replay_that_was_cut_off_goes_on(
         assert payloads(broker, "copies") == [{"order": number} for number in range(10)]
 
 
+@pytest.mark.prove("8 s of Spark; test_a_replay_that_was_cut_off_goes_on stands for it")
 def test_two_runs_of_one_replay_send_nothing_twice(
     spark: SparkSession, url: str, broker: rowq.Broker, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,7 +72,8 @@ async def orders(connection: psycopg.AsyncConnection[Any]) -> int:
 def test_verbs_that_are_awaited_together_come_one_after_another(run: Run) -> None:
     async def shop(broker: rowq.AsyncBroker, connection: psycopg.AsyncConnection[Any]) -> None:
         verbs = broker.within(connection)
-        await asyncio.gather(*(verbs.send("q", number) for number in range(10)))
+        await asyncio.gather(*(verbs.send("q", number) for number in range(5)))
+        await asyncio.gather(*(broker.within(connection).send("q", number) for number in range(5, 10)))
         await connection.commit()
         assert sorted(delivery.payload for delivery in await broker.receive("q", max=10)) == list(range(10))
 

@@ -24,6 +24,8 @@ class CuttableWay:
         self.cut_at: bytes | None = None
         self.forwards = True
         self.cuts = 0
+        self.delivered = 0
+        """Cuts behind which the server has done what it was told."""
         self.delay = 0.0
         """Seconds that every piece is on its way."""
         self.piece = _PIECE
@@ -102,6 +104,7 @@ class CuttableWay:
             target.shutdown(socket.SHUT_WR)  # the server does what it was told, and finds nobody to tell
             while target.recv(_PIECE):
                 pass
+            self.delivered += 1
 
 
 def by_way_of(port: int, url: str) -> str:

@@ -154,12 +154,12 @@ def audit(
     limit: Annotated[int, typer.Option(help="At most so many actions of operators.")] = 100,
 ) -> None:
     """Tell what happened to a message, oldest first; without ID what operators did, newest first."""
-    if id is not None and queue is not None:
-        raise rowq.InvalidArgument("give the id of a message, or --queue for what operators did to one")
+    if (queue if id is not None else where) is not None:
+        raise rowq.InvalidArgument("give the id of a message, perhaps with --in; or --queue for what operators did to one")
     with session.connect() as broker:
         events = broker.actions(queue, limit=limit) if id is None else broker.audit(id, queue=where)
     if not events and id is None:
-        raise Failure("nobody has configured, paused or purged anything yet", code="empty", exit_code=NOTHING)
+        raise Failure("no operator has configured, paused or purged anything yet", code="empty", exit_code=NOTHING)
     if not events:
         raise Failure(f"nothing is known of a message {id}", code="message_not_found", exit_code=NOTHING)
     if session.output.documents(events):
@@ -179,8 +179,8 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete messages by id in any state, or a whole queue."""
-    if (queue is None) == (not ids):
-        raise rowq.InvalidArgument("say what to delete: ids, or --queue QUEUE")
+    if (queue is None) == (not ids) or (where is not None and not ids):
+        raise rowq.InvalidArgument("say what to delete: ids, perhaps with --in QUEUE; or a whole queue by --queue QUEUE")
     with session.connect() as broker:
         if queue is not None:
             stats = broker.stats(queue)
@@ -189,19 +189,24 @@ def delete(
             broker.delete_queue(queue)
             session.output.answer(f"{queue} is deleted", queue=queue, deleted=held)
             return
-        missing = [id for id in ids or () if not _deleted(broker, id, where)]
-    done = len(ids or ()) - len(missing)
+        refused = {id: error for id in ids or () if (error := _refusal(broker, id, where))}
+    missing = [id for id, error in refused.items() if isinstance(error, rowq.MessageNotFound)]
+    done = len(ids or ()) - len(refused)
     session.output.answer(f"{counted(done, 'message')} deleted", deleted=done, not_found=missing)
+    for error in refused.values():
+        if isinstance(error, rowq.AmbiguousId):
+            raise error
     if missing:
         raise Failure(f"not found: {', '.join(missing)}", code="message_not_found", exit_code=NOTHING)
 
 
-def _deleted(broker: rowq.Broker, id: str, queue: str | None) -> bool:
+def _refusal(broker: rowq.Broker, id: str, queue: str | None) -> rowq.RowqError | None:
+    """Why a message is still there; None when it is deleted."""
     try:
         broker.delete(id, queue=queue)
-    except rowq.MessageNotFound:
-        return False
-    return True
+    except (rowq.MessageNotFound, rowq.AmbiguousId) as error:
+        return error
+    return None
 
 
 def _show_delivery(session: Session, delivery: rowq.Delivery) -> None:

@@ -153,7 +153,7 @@ def _prepare_marked(prepared: Prepared, draft: Draft) -> None:
 
 
 def _at_ms(draft: Draft) -> int:
-    if draft.delay != 0:
+    if draft.delay:
         raise InvalidArgument("a message has a delay or a moment at which it becomes due: give delay or at, not both")
     return moment_ms(draft.at, "at")
 

@@ -55,7 +55,6 @@ class Draft(msgspec.Struct, frozen=True):
     group: str | None = None
     priority: int = 0
     delay: Duration = 0
-    at: datetime | None = None
     ttl: Duration | None = None
     deadline: Duration | None = None
     max_attempts: int | None = None
@@ -63,6 +62,7 @@ class Draft(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] | None = None
     keys_if_undelivered: Sequence[KvKey] | None = None
     id: str | None = None
+    at: datetime | None = None
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):

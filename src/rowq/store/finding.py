@@ -49,30 +49,33 @@ def only(queue: str | None) -> Reach:
     return lambda other: other == name
 
 
-def seq_of(session: Session, id: str, reach: Reach) -> int:
+def seq_of(session: Session, id: str, reach: Reach, *, with_gone: bool = True) -> int:
     """Raises MessageNotFound, and AmbiguousId where messages of several queues have the id. The message may be gone, or in a queue that
-    is not meant: `is_named` tells when its row is read."""
+    is not meant: `is_named` tells when its row is read. Without the gone, one of them is meant only where no other message is."""
     found = seqs_of(session, id, reach)
-    if len(found) > 1:
-        names = sorted(found.values())
-        told = ", ".join(names[:_MOST_TOLD]) + (", …" if len(names) > _MOST_TOLD else "")
-        raise AmbiguousId(f"{len(names)} queues have a message with the id {id!r} ({told}): name the queue too")
-    return next(iter(found))
+    living = [seq for seq, (_, is_gone) in found.items() if not is_gone]
+    if len(found) > 1 and (with_gone or len(living) != 1):
+        raise ambiguous(id, sorted(queue for queue, _ in found.values()))
+    return next(iter(found)) if len(found) == 1 else living[0]
 
 
-def seqs_of(session: Session, id: str, reach: Reach) -> dict[int, str]:
-    """Each message that may be meant, with its queue. One that is gone is meant only where no other is."""
-    own = [row for row in session.rows("find_own_id", id=check_id(id)) if reach(row[1])]
-    found: dict[int, str] = {seq: queue for seq, queue, gone_at in own if gone_at is None}
+def seqs_of(session: Session, id: str, reach: Reach) -> dict[int, tuple[str, bool]]:
+    """Each message that may be meant, with its queue, and whether it is gone. An id that rowq made means that message alone, also where a
+    caller had brought the same text before."""
+    own = {seq: (queue, gone_at is not None) for seq, queue, gone_at in session.rows("find_own_id", id=check_id(id)) if reach(queue)}
     origin = origin_of(id)
-    if own and origin is not None:  # an id of ours, which a caller may have brought to another queue as well
-        rows = session.rows("find_origins", seqs=[origin.seq])
-        found |= {seq: queue for seq, at, queue, own_id in rows if at == origin.sent_at and own_id is None and reach(queue)}
-    if found or own:
-        return found or {seq: queue for seq, queue, _ in own}
     if origin is None:
-        raise not_found(id)
-    return {origin.seq: ""}
+        if not own:
+            raise not_found(id)
+        return own
+    made = session.rows("find_origins", seqs=[origin.seq]) if own else []
+    is_made = any(at == origin.sent_at and own_id is None and reach(queue) for _, at, queue, own_id in made)
+    return {origin.seq: ("", False)} if is_made or not own else own
+
+
+def ambiguous(id: str, queues: list[str]) -> AmbiguousId:
+    told = ", ".join(queues[:_MOST_TOLD]) + (", …" if len(queues) > _MOST_TOLD else "")
+    return AmbiguousId(f"{len(queues)} queues have a message with the id {id!r} ({told}): name the queue (queue=, ?queue=, --in)")
 
 
 def is_named(id: object, own_id: str | None, seq: int, sent_at: int) -> bool:
@@ -85,4 +88,4 @@ def _everywhere(queue: str) -> bool:  # noqa: ARG001  # as every Reach is called
 
 
 def not_found(id: object) -> MessageNotFound:
-    return MessageNotFound(f"there is no message {id!r}: it was acked, deleted or purged, or never sent to this database")
+    return MessageNotFound(f"there is no message {id!r}: it was acked, deleted or purged, or never sent here")

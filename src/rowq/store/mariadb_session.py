@@ -179,9 +179,9 @@ class JoinedSession(MariadbSession):
 
     def has_transaction(self) -> bool:
         """Whether one is open where every statement commits by itself: else a savepoint is forgotten at once."""
-        self._ask(b"SAVEPOINT rowq")
+        self._ask(b"SAVEPOINT rowq_within")
         try:
-            self._ask(b"RELEASE SAVEPOINT rowq")
+            self._ask(b"RELEASE SAVEPOINT rowq_within")
         except MySQLError as error:
             if code_of(error) != ER.SP_DOES_NOT_EXIST:
                 raise
@@ -191,11 +191,11 @@ class JoinedSession(MariadbSession):
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """What goes wrong from here on is undone, and all else is left to the application."""
-        self.begin(b"SAVEPOINT rowq", *([] if self._is_safe else [b"SET SESSION sql_safe_updates = 1"]))
+        self.begin(b"SAVEPOINT rowq_within", *([] if self._is_safe else [b"SET SESSION sql_safe_updates = 1"]))
         try:
             yield
             self.send_waiting()
-            self._ask(b"RELEASE SAVEPOINT rowq")
+            self._ask(b"RELEASE SAVEPOINT rowq_within")
         except BaseException:
             with suppress(MySQLError):  # a deadlock has undone the whole transaction, a lost connection too
                 self._go_back()
@@ -209,8 +209,8 @@ class JoinedSession(MariadbSession):
         if self.is_amid:
             self._raw.close()  # what it would hear next is not the answer to what it asks
         self.begin()
-        self._ask(b"ROLLBACK TO SAVEPOINT rowq")
-        self._ask(b"RELEASE SAVEPOINT rowq")
+        self._ask(b"ROLLBACK TO SAVEPOINT rowq_within")
+        self._ask(b"RELEASE SAVEPOINT rowq_within")
 
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         return super().rows(_OF_NOW.get(query, query), **values)

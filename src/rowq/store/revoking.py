@@ -86,18 +86,19 @@ def _heads(work: Work, named: set[tuple[str, str]]) -> dict[tuple[str, str], int
 
 def _in_batch(work: Work, name: str, batch: int, ids: Sequence[str]) -> list[Held]:
     """The messages with these ids, locked; without those that are in quarantine already."""
-    seqs = {seq: id for id in ids for seq in seqs_of(work.session, id, only(None))}
+    named = {id: set(seqs_of(work.session, id, only(None))) for id in ids}
+    seqs = set[int]().union(*named.values())
     found = {row[0]: row for row in work.session.rows("find_in_batch", stream=name, batch=batch, seqs=sorted(seqs))} if seqs else {}
     held = {one.seq: one for one in hold_leased(work.session, sorted(found))} if found else {}
-    there = [
-        seqs[seq]
-        for seq, (_, quarantined_at) in found.items()
-        if quarantined_at is not None or (seq in held and is_named(seqs[seq], held[seq].own_id, seq, held[seq].sent_at))
-    ]
-    for id in ids:
-        if id not in there:
+    for id, those in named.items():
+        there = [
+            seq
+            for seq in those & found.keys()
+            if found[seq][1] is not None or (seq in held and is_named(id, held[seq].own_id, seq, held[seq].sent_at))
+        ]
+        if not there:
             raise MessageNotFound(f"there is no message {id!r} in batch {batch} of the stream {name!r}; nothing was quarantined")
-        if there.count(id) > 1:
+        if len(there) > 1:
             raise AmbiguousId(f"messages of several queues in batch {batch} have the id {id!r}; nothing was quarantined")
     return [one for seq, one in held.items() if found[seq][1] is None]
 

@@ -115,7 +115,7 @@ class _Admission:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._admitted: defaultdict[str, int] = defaultdict(int)
-        self._own_ids: set[tuple[str, str]] = set()
+        self._own_ids: defaultdict[str, set[str]] = defaultdict(set)
 
     def lets_in(self, call: Send) -> bool:
         work = self._work
@@ -131,7 +131,7 @@ class _Admission:
             call.error = error
             return False
         if not call.is_plain:
-            self._own_ids.update((call.queue, message.own_id) for message in call.messages if message.own_id is not None)
+            self._own_ids[call.queue].update(message.own_id for message in call.messages if message.own_id is not None)
         return True
 
     def _check_own_ids(self, call: Send) -> None:
@@ -139,11 +139,11 @@ class _Admission:
         if not own_ids:
             return
         taken = {row[0] for row in self._work.session.rows("find_own_ids", ids=own_ids, queue=call.queue)}
-        taken |= {id for queue, id in self._own_ids if queue == call.queue} | _given_out(self._work, call.queue, own_ids)
+        taken |= self._own_ids[call.queue].intersection(own_ids) | _given_out(self._work, own_ids)
         for position, message in enumerate(call.messages):
             if message.own_id in taken:
                 where = f"position {position}: " if len(call.messages) > 1 else ""
-                raise IdTaken(f"{where}a message with the id {message.own_id!r} was sent to {call.queue!r} already: send each id once")
+                raise IdTaken(f"{where}a message with the id {message.own_id!r} was sent already: send each id once")
             if message.own_id is not None:
                 taken.add(message.own_id)
 
@@ -186,11 +186,11 @@ def _json_value(message: Prepared) -> object:
     return decode(message.format, message.payload)
 
 
-def _given_out(work: Work, queue: str, ids: list[str]) -> set[str]:
-    """Those that look like ours, and are of messages in this queue: an id names one message of a queue only."""
+def _given_out(work: Work, ids: list[str]) -> set[str]:
+    """Those that look like ours and are: an id that rowq made names that message alone, in whichever queue it is."""
     origins = {origin.seq: id for id in ids if (origin := origin_of(id)) is not None}
     rows = work.session.rows("find_told_origins", seqs=sorted(origins)) if origins else []
-    return {origins[seq] for seq, sent_at, of in rows if of == queue and message_id(seq, sent_at) == origins[seq]}
+    return {origins[seq] for seq, sent_at in rows if message_id(seq, sent_at) == origins[seq]}
 
 
 def _count_new(work: Work, call: Send) -> int:

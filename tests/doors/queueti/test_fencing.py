@@ -46,6 +46,22 @@ def test_c14_a_queue_may_insist_on_receipts(topics: Topics) -> None:
     assert topics.ack(id, receipt=receipt) == 204
 
 
+def test_an_id_that_two_topics_have_reaches_the_one_that_is_processed(topics: Topics) -> None:
+    engine = topics.server.engine
+    for topic in ("orders", "invoices"):
+        engine.driver.drive(engine.verbs.send(topic, b"work", {"id": "mine", "max_attempts": 1}))
+    topics.one("orders")
+    assert topics.ack("mine") == 204
+    assert topics.ack("mine") == 404
+    engine.driver.drive(engine.verbs.configure("orders", {"audit": False}))
+    engine.driver.drive(engine.verbs.send("bills", b"work", {"id": "mine"}))
+    receipts = {topic: topics.one(topic)["receipt"] for topic in ("invoices", "bills")}
+    assert topics.ask("POST", "/messages/mine/ack").problem == (409, "ambiguous_id")
+    assert topics.nack("mine", receipt=receipts["invoices"]) == topics.ack("mine", receipt=receipts["bills"]) == 204
+    assert topics.requeue("mine") == 204
+    assert topics.one("invoices")["id"] == "mine"
+
+
 @pytest.mark.parametrize("receipt", ["", "nonsense", "\x00", "0190163d-8694-7000-8000-000000000001.0000000000000001"])
 def test_what_never_was_its_receipt_settles_nothing(opened: Open, receipt: str) -> None:
     topics = opened()

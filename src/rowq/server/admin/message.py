@@ -83,7 +83,8 @@ async def find(desk: Desk, id: str, queue: str) -> tuple[str, MessageLook | None
         with suppress(MessageNotFound):
             message = await desk.call(messages.get_message, query=query, id=id)
         with suppress(MessageNotFound):
-            events = (await desk.call(messages.audit, query=query, id=id)).events
+            told = query if message is None else messages.MessageQuery(message.queue)
+            events = (await desk.call(messages.audit, query=told, id=id)).events
         if message is not None or events:
             return split_name(message.queue if message is not None else events[-1].queue)[0], message, events
     raise not_found(id)

@@ -39,7 +39,7 @@ class BrowseQuery(DeadQuery, forbid_unknown_fields=True):
 
 
 class MessageQuery(Struct, forbid_unknown_fields=True):
-    """Which of the queues that have a message of this id; without it, the one of them that the caller may touch."""
+    """The queue of the message; without it, the only one within the caller's reach that has a message of this id."""
 
     queue: QueueName | None = None
 

@@ -30,6 +30,7 @@ from rowq.server.reading import decode
 from rowq.server.service import Service
 from rowq.store import duty
 from rowq.store.calls import Act
+from rowq.store.finding import ambiguous
 
 __all__ = ["Door", "Options"]
 
@@ -180,12 +181,14 @@ class Door:
     async def _requeue(self, visit: Visit) -> Answer:
         service, id = visit.service, visit.path["id"]
         engine = service.engine
-        message = await service.look(engine.insights.find, id, visit.identity.reaches)
-        if message.state is State.DEAD:
-            steps = engine.verbs.redrive(message.queue, [id], None, None, None, None)
-            if await service.ask(steps, visit.identity.actor):
+        found = await service.look(engine.insights.find_each, id, visit.identity.reaches)
+        dead = [message.queue for message in found if message.state is State.DEAD]
+        if len(dead) > 1:
+            raise ambiguous(id, sorted(dead))
+        for queue in dead:
+            if await service.ask(engine.verbs.redrive(queue, [id], None, None, None, None), visit.identity.actor):
                 return _NOTHING
-        raise MessageNotFound(f"the message {id!r} is no dead letter that waits: there is nothing to requeue")
+        raise MessageNotFound(f"the message {id!r} is not waiting among the dead letters: there is nothing to requeue")
 
     async def _list_configs(self, visit: Visit) -> Answer:
         service, insights = visit.service, visit.service.engine.insights

@@ -26,7 +26,7 @@ from rowq.server.tracing import Received
 from rowq.store import operating
 from rowq.store.calls import Act, Receive, Send, Settle
 from rowq.store.dialect import Row
-from rowq.store.finding import only
+from rowq.store.finding import ambiguous, only
 
 T = TypeVar("T")
 Settings = dict[str, object]
@@ -130,13 +130,20 @@ class Visit(Struct):
         service, engine = self.service, self.service.engine
         if queue is not None:
             self.identity.check("receive", split_name(queue)[0])
-        lease = await service.look(engine.insights.lease, id, self.identity.reaches if queue is None else only(queue))
-        if lease is None:
+        leases = await service.look(engine.insights.leases_of, id, self.identity.reaches if queue is None else only(queue))
+        if queue is not None:
+            leases = [lease for lease in leases if split_name(queue) == (lease.queue, lease.is_dead)]
+        if receipt is not None:
+            shown = to_receipt_or_none(receipt)
+            held = [lease for lease in leases if lease.receipt == shown]
+            if leases and not held:
+                return Outcome.STALE
+            leases = held
+        if not leases:
             return Outcome.NOT_FOUND
-        if queue is not None and split_name(queue) != (lease.queue, lease.is_dead):
-            return Outcome.NOT_FOUND
-        if receipt is not None and to_receipt_or_none(receipt) != lease.receipt:
-            return Outcome.STALE
+        if len(leases) > 1:
+            raise ambiguous(id, sorted(lease.queue for lease in leases))
+        lease = leases[0]
         if receipt is None:
             if (await service.look(engine.insights.policy, lease.queue)).require_receipt:
                 raise ReceiptRequired(f"the queue {lease.queue!r} settles by receipt alone: send back the one that came with the message")

@@ -97,8 +97,8 @@ SELECT seq, sent_at, queue, own_id FROM rowq_history WHERE seq IN (:seqs[]);
 
 -- name: find_told_origins
 -- Also of those of which only the audit tells.
-SELECT seq, sent_at, queue FROM rowq_messages WHERE seq IN (:seqs[])
+SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
 UNION
-SELECT seq, sent_at, queue FROM rowq_history WHERE seq IN (:seqs[])
+SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[])
 UNION
-SELECT seq, at, queue FROM rowq_audit WHERE seq IN (:seqs[]) AND event = 'enqueued';
+SELECT seq, at FROM rowq_audit WHERE seq IN (:seqs[]) AND event = 'enqueued';

@@ -74,10 +74,10 @@ AS $$
 BEGIN
     RETURN EXISTS (
         SELECT 1 FROM {tables}.rowq_messages m
-        WHERE m.seq = {door}.rowq_seq(msg_id) AND m.queue = '{queue}' AND {door}.rowq_id(m.seq, m.sent_at, NULL) = msg_id
+        WHERE m.seq = {door}.rowq_seq(msg_id) AND {door}.rowq_id(m.seq, m.sent_at, NULL) = msg_id
     ) OR EXISTS (
         SELECT 1 FROM {tables}.rowq_history h
-        WHERE h.seq = {door}.rowq_seq(msg_id) AND h.queue = '{queue}' AND {door}.rowq_id(h.seq, h.sent_at, NULL) = msg_id
+        WHERE h.seq = {door}.rowq_seq(msg_id) AND {door}.rowq_id(h.seq, h.sent_at, NULL) = msg_id
     );
 END
 $$;
