@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from rowq import AsyncBroker, AsyncRemoteBroker, Broker, RemoteBroker
+from rowq import AsyncBroker, AsyncRemoteBroker, AsyncWithin, Broker, RemoteBroker, Within
 
 SYNC_ONLY = {"walk"}
 """It streams through one reader, row by row."""
@@ -43,3 +43,9 @@ def test_a_verb_takes_the_same_options_in_both(verb: str) -> None:
 @pytest.mark.parametrize("broker", [AsyncBroker, AsyncRemoteBroker])
 def test_every_verb_of_an_event_loop_is_awaited(broker: type, verb: str) -> None:
     assert inspect.iscoroutinefunction(getattr(broker, verb))
+
+
+def test_the_verbs_within_a_transaction_are_the_same_where_they_are_awaited() -> None:
+    assert verbs(Within) == verbs(AsyncWithin)
+    assert verbs(Within).items() <= verbs(Broker).items()
+    assert all(inspect.iscoroutinefunction(getattr(AsyncWithin, verb)) for verb in verbs(AsyncWithin))
