@@ -328,7 +328,7 @@ def test_a_message_whose_id_several_queues_have_needs_its_queue(run: Run) -> Non
         refused = run(command, "mine")
         assert refused.exit_code == 1 and "[ambiguous_id]" in refused.err, command
     assert run("get", "mine", "--in", "p", "--json").json["payload"] == "p"
-    assert [event["queue"] for event in run("audit", "mine", "--in", "q", "--json").json] == ["q"]
+    assert [event["queue"] for event in run("audit", "mine", "--in", "q", "--json").lines] == ["q"]
     sure = send(run, "q", "1")
     refused = run("delete", "mine", sure, "--json")  # the one that is clear is deleted, and said to be
     assert refused.exit_code == 1 and refused.json["deleted"] == 1 and run("get", sure).exit_code == 3
