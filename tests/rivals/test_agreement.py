@@ -81,7 +81,9 @@ def test_a_limit_of_messages_a_second_is_shared(begin: Start, url: str, brokers:
         consumer.finish()
     took = time.monotonic() - began
     got = sum(len(consumer.said("got")) for consumer in consumers)
-    assert got <= LIMIT * (took + 1)
+    # A second's worth at once, and what has come since, by clocks that the processes set by the database's: each may be off by as long
+    # as its last question took.
+    assert got <= LIMIT * (took + 1.5)
     assert got > LIMIT / 2
 
 

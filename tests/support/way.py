@@ -34,6 +34,8 @@ class CuttableWay:
         """Whether anything passes at all: cleared, all stand still, and nobody is cut."""
         self.flows.set()
         self._is_over = threading.Event()
+        self._muted: set[socket.socket] = set()
+        """Clients that were cut at a word: what their servers still say is heard by nobody, and no reason to cut those as well."""
         self._ends: set[socket.socket] = set()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -92,12 +94,17 @@ class CuttableWay:
                 if is_asking and self.cut_at is not None and self.cut_at in data:
                     self._cut_here(source, target, data)
                     break
-                target.sendall(data)
+                try:
+                    target.sendall(data)
+                except OSError:
+                    if target not in self._muted:
+                        break
         self._cut([source, target])
 
     def _cut_here(self, source: socket.socket, target: socket.socket, data: bytes) -> None:
         self.cut_at = None
         self.cuts += 1
+        self._muted.add(source)
         _close(source)  # first: nobody may hear the answer
         if self.forwards:
             target.sendall(data)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import Response
 
-from rowq.errors import RowqError
+from rowq.errors import MessageNotFound, RowqError
 from rowq.server.admin import sending
 from rowq.server.admin.dead import queue_of
 from rowq.server.admin.desk import Desk, details_url
@@ -37,10 +38,11 @@ async def resend(desk: Desk) -> Response:
 
 
 async def _letter(desk: Desk, queue: str) -> MessageLook:
-    letter: MessageLook = await desk.call(messages.get_message, query=messages.MessageQuery(queue), id=desk.path["id"])
-    if letter.queue != queue or letter.state != "dead":
-        raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", f"{desk.path['id']!r} is no dead letter of {queue!r}, or no longer")
-    return letter
+    with suppress(MessageNotFound):
+        letter: MessageLook = await desk.call(messages.get_message, query=messages.MessageQuery(queue), id=desk.path["id"])
+        if letter.state == "dead":
+            return letter
+    raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", f"{desk.path['id']!r} is not a dead letter of {queue!r}, or no longer")
 
 
 async def _delete(desk: Desk, queue: str) -> str:
