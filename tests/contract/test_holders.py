@@ -15,7 +15,8 @@ from rowq import InvalidArgument, LeaseLost, RowqError
 from tests.docs.page import ROOT
 from tests.support.background import Background
 from tests.support.blocking import LoopThread
-from tests.support.database import MariadbDatabase
+from tests.support.cover import covering
+from tests.support.database import KINDS, MariadbDatabase
 from tests.support.harness import harness_for
 from tests.support.holders.awaited import AsyncConnectionHolder, AsyncPsycopgHolder, AsyncSessionHolder, AwaitedHolder
 from tests.support.holders.django import DjangoHolder
@@ -59,13 +60,24 @@ def held_as(name: str, folder: Path, loop: LoopThread, *, commits_itself: bool =
             yield holder
 
 
-@pytest.fixture(params=HOLDERS)
+ALWAYS = ("test_a_commit_sends_with_the_rest", "test_a_rollback_takes_the_send_back", "test_without_an_open_transaction_nothing_is_sent")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Commit and rollback are tried with every one of them; the rest in `make test` with one a database, and in `make prove` with all."""
+    by_kind = [[name for name in HOLDERS if name.startswith(f"{kind}-")] for kind in KINDS]
+    for fixture in {"holder", "autocommitting"} & set(metafunc.fixturenames):
+        cases = list(HOLDERS) if metafunc.function.__name__ in ALWAYS else covering(metafunc, *by_kind)
+        metafunc.parametrize(fixture, cases, indirect=True)
+
+
+@pytest.fixture
 def holder(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) -> Iterator[Holder]:
     with held_as(request.param, tmp_path, loop) as holder:
         yield holder
 
 
-@pytest.fixture(params=HOLDERS)
+@pytest.fixture
 def autocommitting(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) -> Iterator[Holder]:
     with held_as(request.param, tmp_path, loop, commits_itself=True) as holder:
         yield holder
