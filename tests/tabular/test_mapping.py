@@ -86,6 +86,11 @@ def test_a_moment_is_a_timestamp_with_a_timezone() -> None:
         ({"payload": ["1", "2"], "d": [1, -1]}, Mapping(queue="q", delay="d"), "row 1: delay"),
         ({"payload": ["1"], "t": pa.array([0], pa.timestamp("ms"))}, Mapping(queue="q", at="t"), "row 0: at needs a timezone"),
         ({"payload": ["1", "2"], "t": [1, 2]}, Mapping(queue="q", at="t"), "row 0: at must be a moment"),
+        (
+            {"payload": ["1"], "t": pa.array([1 << 50], pa.timestamp("ms", "UTC"))},
+            Mapping(queue="q", at="t"),
+            "the column 't' holds a value",
+        ),
         ({"payload": ["1", "2"], "h": ["{}", "[]"]}, Mapping(queue="q", headers="h"), "row 1: headers must be a JSON object"),
         ({"payload": ["1", "2"], "i": ["a", "ä"]}, Mapping(queue="q", id="i"), "row 1: id"),
         ({"payload": ["1", "2"], "q": ["a", "a b"]}, Mapping(queue_column="q"), "row 1: 'a b' is no queue name"),

@@ -91,7 +91,10 @@ class Drafting:
         return str(name)
 
     def _column(self, batch: pa.RecordBatch, name: str) -> list[Any]:
-        return list(_found(batch, name).to_pylist())
+        try:
+            return list(_found(batch, name).to_pylist())
+        except (ValueError, OverflowError) as error:  # such as a year beyond 9999
+            raise InvalidArgument(f"the column {name!r} holds a value that cannot be read: {error}") from None
 
     def _payloads(self, batch: pa.RecordBatch) -> Iterable[Encoded]:
         """One after another, so that whoever takes them knows which one is wrong."""
