@@ -27,7 +27,7 @@ BackoffMs = Annotated[list[Millis], Meta(max_length=MAX_DELAYS)] | Delays | Line
 Receipts = Annotated[list[str], Meta(min_length=1, max_length=MAX_RECEIPTS)]
 
 
-class MessageBody(Struct, forbid_unknown_fields=True):
+class MessageBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A message to send."""
 
     payload: Raw | UnsetType = UNSET
@@ -46,7 +46,7 @@ class MessageBody(Struct, forbid_unknown_fields=True):
     id: OwnId | None = None
 
 
-class SendBody(MessageBody, forbid_unknown_fields=True):
+class SendBody(MessageBody, forbid_unknown_fields=True, omit_defaults=True):
     """One message, or several in `messages`: all of them or none."""
 
     messages: Annotated[list[MessageBody], Meta(max_length=MAX_SEND)] | UnsetType = UNSET
@@ -60,7 +60,7 @@ class SentMany(Struct):
     ids: list[str]
 
 
-class ReceiveBody(Struct, forbid_unknown_fields=True):
+class ReceiveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How many messages to take at most, how long to wait for the first, and for how long they are yours."""
 
     max: Annotated[int, Meta(ge=1, le=1_000)] = 1
@@ -92,15 +92,15 @@ class Deliveries(Struct):
     deliveries: list[DeliveryBody]
 
 
-class AckBody(Struct, forbid_unknown_fields=True):
+class AckBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     receipts: Receipts
 
 
-class RejectBody(AckBody, forbid_unknown_fields=True):
+class RejectBody(AckBody, forbid_unknown_fields=True, omit_defaults=True):
     reason: Note | None = None
 
 
-class NackBody(RejectBody, forbid_unknown_fields=True):
+class NackBody(RejectBody, forbid_unknown_fields=True, omit_defaults=True):
     """`counts: false` releases: it was not the consumer's fault, and costs the message no attempt."""
 
     delay_ms: Millis | None = None
@@ -108,13 +108,13 @@ class NackBody(RejectBody, forbid_unknown_fields=True):
     limit: NackLimit = "attempts"
 
 
-class RescheduleBody(Struct, forbid_unknown_fields=True):
+class RescheduleBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     receipts: Receipts
     delay_ms: Millis
     reason: Note | None = None
 
 
-class ExtendBody(AckBody, forbid_unknown_fields=True):
+class ExtendBody(AckBody, forbid_unknown_fields=True, omit_defaults=True):
     lease_ms: PositiveMillis | None = None
 
 
@@ -130,7 +130,7 @@ class Results(Struct):
     results: list[Result]
 
 
-class RedriveBody(Struct, forbid_unknown_fields=True):
+class RedriveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Which dead letters: those named, those that match, those that are both, or all."""
 
     ids: Annotated[list[Storable], Meta(max_length=10_000)] | None = None

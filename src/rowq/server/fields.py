@@ -1,7 +1,8 @@
 """Fields of a body that its decoder passes over: one that is named twice, and one whose name is mistyped.
 
-A decoder takes the last of two fields without a word. Whether there are two is seen by counting names, in what is left of a message
-without its payload: that is short, and a payload may have the same names. Only where a name is there twice, as in headers, is it parsed.
+A decoder silently takes the last of two fields of one name. So the body is written again from what was read, without defaults: if that
+has as many quotation marks as what came, no field was dropped. Otherwise the names are counted. Names are quoted, payloads and headers are
+written as they came, and the one escape that could hide a quotation mark or spell a name (`\\u0022`) is counted too.
 """
 
 from __future__ import annotations
@@ -14,77 +15,52 @@ from functools import cache
 from typing import Any, get_args
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw, Struct
 
 from rowq.errors import InvalidArgument
 from rowq.wire import MessageBody, SendBody
 
 _PLAIN = len('{"payload":,"id":""}')
 """A message with no more than that beside its payload has no room for a second field."""
-_SMALL = 16 * 1024
-"""In a larger batch, which a program has written, only the payloads are counted: each message has one."""
 _names_in = re.compile(rb'"([a-z0-9_]+)"\s*:').findall
+_encode = msgspec.json.Encoder().encode
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
-
-
-class _Messages(Struct):
-    messages: list[Raw]
-
-
-_messages = msgspec.json.Decoder(_Messages)
-
-
-def refuse_twice_named(data: bytes, found: object) -> None:
-    if type(found) is not SendBody:
-        _check(data, type(found))
-    elif found.messages is UNSET:
-        _check_message(data, found)
-    elif len(data) <= _SMALL or data.count(b'"payload') > len(found.messages):
-        raws = _messages.decode(data).messages
-        _check(_without(data, b'"messages"', [bytes(raw) for raw in raws]), SendBody)
-        for raw, message in zip(raws, found.messages, strict=True):
-            _check_message(bytes(raw), message)
-
-
-def _check_message(data: bytes, message: MessageBody) -> None:
-    payload = message.payload
-    if payload is UNSET:
-        _check(data, MessageBody)
-    elif len(data) - len(payload) >= _PLAIN:
-        _check(_without(data, b'"payload"', [bytes(payload)]), MessageBody)
-
-
-def _without(data: bytes, name: bytes, values: list[bytes]) -> bytes:
-    """The rest, still JSON: without the values that stand behind the name, one after another."""
-    kept, end = list[bytes](), max(0, data.find(name))
-    kept.append(data[:end])
-    for value in values:
-        start = data.find(value, end)
-        kept.append(data[end:start])
-        end = start + len(value)
-    return kept[0] + b"null".join([*kept[1:], data[end:]])
-
-
-def _check(envelope: bytes, kind: type) -> None:
-    found = _names_in(envelope)
-    if len(set(found)) == len(found) and b"\\" not in envelope:  # a name may be written with escapes
-        return
-    if (twice := _find_twice(envelope, kind)) is not None:
-        raise InvalidArgument(f"the body names the field `{twice}` twice: which one holds?")
-
-
-def _find_twice(envelope: bytes, kind: type) -> str | None:
-    names: tuple[str, ...] = getattr(kind, "__struct_encode_fields__", ())
-    try:
-        fields: list[tuple[str, Any]] = json.loads(envelope, object_pairs_hook=_Object)
-    except (ValueError, RecursionError):
-        return None
-    counts = Counter(name for name, _ in fields if name in names)
-    return next((name for name, count in counts.items() if count > 1), None)
 
 
 class _Object(list[tuple[str, Any]]):
     """An object of JSON with all of its fields."""
+
+
+# Numbers stay text: Python refuses to convert a very long one.
+_read_names = json.JSONDecoder(object_pairs_hook=_Object, parse_int=str, parse_float=str, strict=False).decode
+
+
+def refuse_duplicate_fields(data: bytes, found: object) -> None:
+    if type(found) is SendBody and type(found.payload) is Raw and len(data) - len(found.payload) < _PLAIN:
+        return
+    again = _encode(found)
+    if data.count(b'"') == again.count(b'"') and data.count(b"\\u") == again.count(b"\\u"):
+        return
+    names = _names_in(data)
+    if (len(set(names)) < len(names) or b"\\u" in data) and (duplicate := _find_duplicate(data, found)) is not None:
+        raise InvalidArgument(f"the body names the field `{duplicate}` twice: give it once")
+
+
+def _find_duplicate(data: bytes, found: object) -> str | None:
+    try:
+        body = _read_names(data.decode(errors="replace"))
+    except (ValueError, RecursionError):  # in a field that the decoder does not know, and did not look at
+        return None
+    if isinstance(found, SendBody) and found.messages:
+        inner = (_duplicate_among(message, MessageBody) for message in dict(body)["messages"])
+        return _duplicate_among(body, SendBody) or next(filter(None, inner), None)
+    return _duplicate_among(body, type(found))
+
+
+def _duplicate_among(fields: object, kind: type) -> str | None:
+    names: tuple[str, ...] = getattr(kind, "__struct_encode_fields__", ())
+    counts = Counter(name for name, _ in fields if name in names) if isinstance(fields, _Object) else {}
+    return next((name for name, count in counts.items() if count > 1), None)
 
 
 def meant_field(error: Exception, kind: Any) -> str | None:

@@ -17,7 +17,7 @@ from rowq.model.message import Draft
 from rowq.model.payload import check_encoded, from_base64
 from rowq.server.asgi import Receive
 from rowq.server.errors import HttpError
-from rowq.server.fields import meant_field, refuse_twice_named
+from rowq.server.fields import meant_field, refuse_duplicate_fields
 from rowq.server.patience import ClientGone, Stopwatch
 from rowq.wire import MessageBody, SendBody, to_backoff
 
@@ -67,7 +67,7 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     except _UNREADABLE as error:
         sentence = _lone_surrogate(data, error) or meant_field(error, decoder.type) or _sentence(error)
         raise InvalidArgument(f"the body cannot be read: {sentence}") from None
-    refuse_twice_named(data, found)
+    refuse_duplicate_fields(data, found)
     return found
 
 
