@@ -15,7 +15,7 @@ from tests.support.servers import OwnServer, Server, Unavailable, own_mariadb, o
 from tests.support.servers.mariadb import connected
 from tests.support.servers.server import Setting
 
-_POSTGRESQL: dict[str, Setting] = {
+POSTGRESQL: dict[str, Setting] = {
     "fsync": True,
     "full_page_writes": True,
     "synchronous_commit": "on",
@@ -50,7 +50,7 @@ Measure = Callable[[Bench, Host], Chapter]
 def on_postgresql(bench: Bench, name: str, title: str, measure: Measure) -> Chapter:
     """What was measured on a PostgreSQL that lives as long as the chapter; or a chapter that says why there is none."""
     try:
-        with bench.scratch.room() as room, own_postgresql(room, **_POSTGRESQL) as server:
+        with bench.scratch.room() as room, own_postgresql(room, **POSTGRESQL) as server:
             with psycopg.connect(server.url("postgres")) as connection:
                 (version,) = connection.execute("SHOW server_version").fetchone() or ("",)
             return measure(bench, Host(server, _note(server, version, "fsync and synchronous_commit on")))
