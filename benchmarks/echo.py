@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from rowq.server.protocol import make_protocol
+from rowq.server.http.connection import make_protocol
 
 Message = dict[str, Any]
 

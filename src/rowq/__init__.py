@@ -1,12 +1,11 @@
 """rowq: a message queue that lives in your database. These are its public names."""
 
 from rowq.async_broker import AsyncBroker
-from rowq.backoff import exponential, linear
 from rowq.broker import Broker
-from rowq.client.async_broker import AsyncRemoteBroker
-from rowq.client.broker import RemoteBroker
 from rowq.clock import Clock, ManualClock, SystemClock
-from rowq.connect import connect, connect_async, migrate
+from rowq.connect import AsyncRemoteBroker, RemoteBroker, connect, connect_async, migrate
+from rowq.engine.maintenance import Swept
+from rowq.engine.within import AsyncWithin, Within
 from rowq.errors import (
     AmbiguousId,
     BrokerClosed,
@@ -50,18 +49,17 @@ from rowq.errors import (
     Unauthorized,
 )
 from rowq.model.access import ApiKey
+from rowq.model.backoff import exponential, linear
 from rowq.model.failure import Failure, Failures
 from rowq.model.member import ConsumerLook, Member, Membership
 from rowq.model.message import Delivery, Draft, Event, KvEntry, Message, Outcome, State, Stats, Where
 from rowq.model.queue import Policy, Settings
 from rowq.model.stream import Stream
 from rowq.store.dialect import Finding
-from rowq.upkeep import Swept
-from rowq.within import AsyncWithin, Within
-from rowq.workers.async_consumer import AsyncConsumer
-from rowq.workers.async_producer import AsyncProducer
-from rowq.workers.consumer import Consumer
-from rowq.workers.producer import Producer, Pushed
+from rowq.worker.async_consumer import AsyncConsumer
+from rowq.worker.async_producer import AsyncProducer
+from rowq.worker.consumer import Consumer
+from rowq.worker.producer import Producer, Pushed
 
 __version__ = "0.1.0"
 

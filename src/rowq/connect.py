@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import Any, Never, TypedDict, Unpack, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from rowq.async_broker import AsyncBroker
 from rowq.broker import Broker
 from rowq.client.address import SCHEMES, Address
-from rowq.client.async_broker import AsyncRemoteBroker
-from rowq.client.broker import RemoteBroker
+from rowq.client.engine import RemoteEngine
 from rowq.clock import Clock, SystemClock
-from rowq.engine import Engine
+from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.duration import to_ms
 from rowq.model.message import Duration
 from rowq.model.queue import Settings
 from rowq.model.text import mend_text
 from rowq.store import migrations
-from rowq.store.addresses import MARIADB_SCHEMES, NO_URL, POSTGRESQL_SCHEMES, open_mariadb, open_postgresql, open_sqlite
+from rowq.store.address import MARIADB_SCHEMES, NO_URL, POSTGRESQL_SCHEMES, open_mariadb, open_postgresql, open_sqlite
 from rowq.store.dialect import Dialect
-from rowq.store.herald import Herald
-from rowq.store.redis_connection import check_redis_url
-from rowq.store.redis_herald import RedisHerald
-from rowq.store.retrying import insist
-from rowq.store.settings_cache import RedisSettingsCache, SettingsCache
+from rowq.store.notify.notifier import Herald
+from rowq.store.notify.redis import RedisHerald
+from rowq.store.notify.redis_connection import check_redis_url
+from rowq.store.notify.settings_cache import RedisSettingsCache, SettingsCache
+from rowq.store.retry import insist
 
 DEFAULT_TIMEOUT = 30.0
+_NO_TRANSACTION = "a server's queue is in another database than your connection: `within` needs a broker that has the database in process"
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -50,6 +50,36 @@ class ConnectOptions(TypedDict, total=False):
     as it can."""
     api_key: str | None
     """The secret of a key to a server; else ROWQ_API_KEY in the environment."""
+
+
+class RemoteBroker(Broker):
+    """The queue on a server. Made by `rowq.connect("http://…")`; may be used from any number of threads, and in forked processes.
+
+    It is a Broker, so code that takes a Broker takes this one too, and every verb has one signature. A RemoteEngine has the shape of
+    an Engine as far as a broker uses it; the contract suite, which runs over HTTP as well, sees to it that this stays true.
+    """
+
+    def __init__(self, address: Address, timeout: float) -> None:
+        super().__init__(cast(Engine, RemoteEngine(address, timeout)))
+
+    @property
+    def within(self) -> Never:
+        raise AttributeError(_NO_TRANSACTION)
+
+
+class AsyncRemoteBroker(AsyncBroker):
+    """The queue on a server, for coroutines. Made by `rowq.connect_async("http://…")`."""
+
+    def __init__(self, address: Address, timeout: float) -> None:
+        super().__init__(lambda: cast(Engine, RemoteEngine(address, timeout)))
+
+    @property
+    def within(self) -> Never:
+        raise AttributeError(_NO_TRANSACTION)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await cast(RemoteEngine, self._opened).close_async()
 
 
 def connect(url: str, **options: Unpack[ConnectOptions]) -> Broker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowq.arguments import to_reject
+from rowq.engine.arguments import to_reject
 from rowq.model.message import SendOptions
 from tests.support.server import Server
 

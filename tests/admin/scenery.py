@@ -12,8 +12,8 @@ from typing import Any
 from rowq import Broker, Delivery, Draft, ManualClock
 from rowq.clock import SystemClock
 from rowq.connect import open_engine
-from rowq.engine import Engine
-from rowq.ledger import Ledger
+from rowq.engine.engine import Engine
+from rowq.spark.ledger import Ledger
 
 MESSAGE = "receipt-1042"
 """Of `emails`: it failed twice, went through at last, and is kept."""

@@ -12,7 +12,7 @@ from rowq.model.access import digest_of
 from rowq.server.admin.pages import PAGES
 from rowq.server.admin.session import COOKIE, LIFETIME_MS
 from rowq.server.admin.site import Site
-from rowq.server.gate import Gate
+from rowq.server.auth.authentication import Gate
 from rowq.server.logs import AccessLog, JsonFormatter
 from tests.admin.conftest import Served, with_pages
 from tests.admin.visiting import Visitor

@@ -10,10 +10,10 @@ from http import HTTPStatus
 import pytest
 from playwright.sync_api import Page, expect
 
-from rowq.ledger import Ledger
 from rowq.model.lifecycle import Ack
 from rowq.server.admin import jobs
 from rowq.server.admin.pages import PAGES
+from rowq.spark.ledger import Ledger
 from tests.admin.accessibility import assert_accessible
 from tests.admin.browser import Faults, Windows, log_in
 from tests.admin.conftest import Served

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rowq.model.settings_text import SETTINGS
 from rowq.server.admin import jobs
 from rowq.server.admin.pages import PAGES
-from rowq.spelling import SETTINGS
 from tests.admin.conftest import Served, with_pages
 from tests.admin.letters import kill
 from tests.admin.visiting import Visitor

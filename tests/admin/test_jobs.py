@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rowq.server.admin import jobs
-from rowq.server.gate import Gate
-from rowq.store import operating
+from rowq.server.auth.authentication import Gate
+from rowq.store import operate
 from tests.admin.accessibility import assert_accessible
 from tests.admin.conftest import Served, with_pages
 from tests.admin.letters import count, kill
@@ -79,9 +79,9 @@ def test_it_may_be_cancelled_and_what_was_done_stays_done(locked_site: Served, v
 
 def test_a_purge_that_is_cancelled_is_in_the_audit(locked_site: Served, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its second piece waits until it was cancelled."""
-    monkeypatch.setattr("rowq.pieces.PIECE", 10)
+    monkeypatch.setattr("rowq.engine.bulk.PIECE", 10)
     kill(locked_site.server, "emails", *range(50))
-    purge, cancel, is_cancelled = operating.purge, jobs.Jobs.cancel, threading.Event()
+    purge, cancel, is_cancelled = operate.purge, jobs.Jobs.cancel, threading.Event()
 
     def purge_slowly(*args: Any, **options: Any) -> int:
         if count(locked_site.server, "emails", "dead") < 50:
@@ -93,7 +93,7 @@ def test_a_purge_that_is_cancelled_is_in_the_audit(locked_site: Served, visitor:
         is_cancelled.set()
         await cancel(all_jobs, job)
 
-    monkeypatch.setattr(operating, "purge", purge_slowly)
+    monkeypatch.setattr(operate, "purge", purge_slowly)
     monkeypatch.setattr(jobs.Jobs, "cancel", cancel_and_tell)
     monkeypatch.setattr(jobs, "_GRACE", 20)
     url = visitor.post("/queue/emails/dead/removal", {"all": "yes", "confirmed": "yes"}).headers["location"]

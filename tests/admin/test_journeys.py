@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Page, Route, expect
 
 from rowq import Broker
-from rowq.arguments import to_reject
+from rowq.engine.arguments import to_reject
 from tests.admin.browser import Faults, Windows, log_in
 from tests.admin.conftest import Served, with_pages
 from tests.admin.letters import kill

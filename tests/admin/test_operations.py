@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rowq import ManualClock
-from rowq.ledger import Ledger
 from rowq.server.admin import operations, paging
 from rowq.server.admin.checkup import Checkup
 from rowq.server.service import Service
+from rowq.spark.ledger import Ledger
 from rowq.store.dialect import Finding
 from tests.admin.browser import Windows, log_in
 from tests.admin.conftest import Served, with_pages

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from rowq.model.lifecycle import Ack, Nack, Reject
 from rowq.server.admin import queue as page_of_queue
-from rowq.server.admin import searching
+from rowq.server.admin import search as searching
 from tests.admin.browser import Windows
 from tests.admin.conftest import Served
 from tests.admin.visiting import Shown, Visitor

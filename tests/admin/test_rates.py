@@ -12,12 +12,12 @@ import pytest
 
 import rowq
 from rowq import Broker, ManualClock
-from rowq.meter import Meter
 from rowq.server.admin import rates as module
 from rowq.server.admin.history import DEAD, FAILED, IN, KINDS, OUT, SLOT_MS, SLOTS, History
 from rowq.server.admin.rates import Rates
-from rowq.server.gate import Gate
+from rowq.server.auth.authentication import Gate
 from rowq.server.service import Service
+from rowq.store.meter import Meter
 from tests.support.blocking import LoopThread
 from tests.support.patience import eventually
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from rowq.errors import InvalidArgument, ServerUnavailable
-from rowq.server.admin import searching
-from rowq.server.admin.searching import Searches
+from rowq.server.admin import search
+from rowq.server.admin.search import Searches
 from tests.support.blocking import LoopThread
 from tests.support.patience import eventually_async
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "PATIENCE", 0)
+    monkeypatch.setattr(search, "PATIENCE", 0)
 
 
 @asynccontextmanager
@@ -90,7 +90,7 @@ def test_one_that_fails_tells_who_asks_again() -> None:
 
 
 def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "_KEPT", 0)
+    monkeypatch.setattr(search, "_KEPT", 0)
 
     async def test() -> None:
         async with lasting() as (searches, is_there, look):

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from rowq.model.lifecycle import Reject
 from rowq.model.message import Message
 from rowq.model.retry import Delays
-from rowq.server.admin import sending
-from rowq.wire_look import of_message
+from rowq.server.admin import send as sending
+from rowq.wire import of_message
 from tests.admin.browser import Faults
 from tests.admin.conftest import Served
 from tests.admin.visiting import Shown, Visitor

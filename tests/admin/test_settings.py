@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from rowq.model.lifecycle import Nack
 from rowq.model.queue import Settings
 from rowq.model.retry import Delays
-from rowq.spelling import SETTINGS
+from rowq.model.settings_text import SETTINGS
 from tests.admin.browser import Faults
 from tests.admin.conftest import Served, with_pages
 from tests.admin.visiting import Visitor

@@ -13,7 +13,7 @@ FILE_LINES = 400
 FUNCTION_LINES = 50
 EMPTY_NAMES = {"utils", "helpers", "common", "base", "core", "misc", "manager"}
 
-PHRASES = {"src/rowq/store/sqlite_session.py": "SELECT value FROM json_each("}
+PHRASES = {"src/rowq/store/sqlite/session.py": "SELECT value FROM json_each("}
 """Part of a statement that a dialect fills into a query of its .sql file: how SQLite takes a list."""
 
 _COMMENTS = r"(?:\s|--[^\n]*\n)*"

@@ -12,7 +12,7 @@ import rowq
 from benchmarks.servers import Host
 from benchmarks.spark import payload, reading, writing
 from benchmarks.spark.tuples import COLUMNS, TupleReader
-from rowq.tabular import Piece, open_tabular
+from rowq.spark.tables import Piece, open_tabular
 from tests.support.asking import ask
 from tests.support.servers import shared_postgresql
 

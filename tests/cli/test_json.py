@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.ledger import open_ledger
+from rowq.spark.ledger import open_ledger
 from tests.cli.driver import Run
 from tests.docs.test_reference import COMMANDS
 from tests.support.life import bury, take

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowq import Broker
-from rowq.ledger import Held, Ledger, open_ledger
+from rowq.spark.ledger import Held, Ledger, open_ledger
 from tests.cli.driver import Run
 
 

@@ -12,8 +12,8 @@ import pytest
 import rowq
 from rowq import Broker, OutcomeUnknown, ServerUnavailable
 from rowq.client import verbs
-from rowq.engine import Engine
-from rowq.store.calls import Act
+from rowq.engine.engine import Engine
+from rowq.store.call import Act
 from tests.client.conftest import LONG, Connect
 from tests.client.proxy import Mood, Proxy
 from tests.support.background import Background
@@ -137,7 +137,7 @@ class TestInPieces:
         self, connect: Connect, loop: LoopThread, tmp_path: Path, hog: Hog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It is not asked for again: that would take more of them than the limit says."""
-        monkeypatch.setattr("rowq.arguments.PIECE", 2)
+        monkeypatch.setattr("rowq.engine.arguments.PIECE", 2)
         server = Server(loop, f"sqlite:///{tmp_path / 'busy.db'}", upkeep=False)
         broker = connect(server.url, timeout=LONG)
         for number in range(6):
@@ -152,7 +152,7 @@ class TestInPieces:
     def test_messages_that_were_purged_before_the_database_was_busy(
         self, tmp_path: Path, hog: Hog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("rowq.pieces.PIECE", 2)
+        monkeypatch.setattr("rowq.engine.bulk.PIECE", 2)
         with rowq.connect(f"sqlite:///{tmp_path / 'busy.db'}", upkeep=False) as broker:
             broker.send_many("q", list(range(5)))
             neighbour = hog(tmp_path / "busy.db", broker._engine)
@@ -180,7 +180,7 @@ def hog(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hog]:
                 monkeypatch.setattr(engine.dialect, "timeout", 0.1)
             return Act(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr("rowq.pieces.Act", act)
+        monkeypatch.setattr("rowq.engine.bulk.Act", act)
         return neighbour
 
     yield open_one

@@ -82,7 +82,7 @@ def dead(broker: Broker, count: int) -> list[str]:
 
 
 def test_a_redrive_that_somebody_watches_goes_page_by_page(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.arguments.PIECE", 2)
+    monkeypatch.setattr("rowq.engine.arguments.PIECE", 2)
     dead(broker, 5)
     seen: list[int] = []
     assert broker.redrive("q", progress=seen.append) == 5
@@ -107,14 +107,14 @@ FILTERS: dict[str, tuple[Where, set[int]]] = {
 def test_a_watched_redrive_takes_what_an_unwatched_one_takes(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, where: Where, expected: set[int]
 ) -> None:
-    monkeypatch.setattr("rowq.arguments.PIECE", 2)
+    monkeypatch.setattr("rowq.engine.arguments.PIECE", 2)
     buried = dead(broker, 5)
     assert broker.redrive("q", where=where, progress=lambda count: None) == len(expected)
     assert {place for place, id in enumerate(buried) if state_of(broker, id) == State.READY} == expected
 
 
 def test_a_watched_redrive_keeps_to_its_limit_and_its_ids(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.arguments.PIECE", 2)
+    monkeypatch.setattr("rowq.engine.arguments.PIECE", 2)
     buried = dead(broker, 6)
     assert broker.redrive("q", limit=3, progress=lambda count: None) == 3
     assert ids(broker.browse("q")) == buried[:3]

@@ -15,7 +15,7 @@ from rowq import Forbidden, InvalidArgument, TooManyFailures, Unauthorized
 from rowq.client.address import Address
 from rowq.client.exchange import Exchange, no_answer
 from rowq.model.access import ApiKey, digest_of
-from rowq.server.gate import Gate
+from rowq.server.auth.authentication import Gate
 from tests.support.blocking import LoopThread
 from tests.support.server import Server
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rowq import Broker, ManualClock, QueueNotFound, Settings, State
-from rowq.insights import Insights
+from rowq.engine.insights import Insights
 from tests.support.harness import Harness
 from tests.support.life import assert_gone, bury, drain, take
 

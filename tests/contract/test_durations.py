@@ -13,7 +13,7 @@ import rowq
 from rowq import Broker, Draft, ManualClock, Producer, Pushed, Within
 from rowq.connect import ConnectOptions, open_engine
 from rowq.model.message import PushOptions, SendOptions, SettingsOptions
-from rowq.workers.plan import ConsumerOptions, to_plan
+from rowq.worker.plan import ConsumerOptions, to_plan
 from tests.support.database import new_database, run
 from tests.support.life import take
 from tests.support.spelling import told_with

@@ -71,11 +71,11 @@ def test_the_most_frequent_come_first_and_then_the_latest(broker: Broker, clock:
 
 
 def test_only_the_newest_are_looked_at(broker: Broker, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.store.failing.NEWEST", 2)
+    monkeypatch.setattr("rowq.store.failures.NEWEST", 2)
     die(broker, clock, "old", "new", "new")
     found = broker.failures("q")
     assert (told(found), found.looked_at, found.more) == ([("rejected", "new", 2)], 2, True)
-    monkeypatch.setattr("rowq.store.failing.NEWEST", 3)
+    monkeypatch.setattr("rowq.store.failures.NEWEST", 3)
     assert (broker.failures("q").looked_at, broker.failures("q").more) == (3, False)
 
 
@@ -118,7 +118,7 @@ def test_a_redrive_by_fingerprint_keeps_to_its_limit_and_goes_on_from_there(brok
 
 
 def test_a_redrive_by_fingerprint_goes_through_all_in_pieces(broker: Broker, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.store.dead._CANDIDATES", 2)
+    monkeypatch.setattr("rowq.store.dead_letter._CANDIDATES", 2)
     die(broker, clock, "boom", "boom", "boom", "timeout 1", "boom", "timeout 2", "timeout 3")
     assert broker.redrive("q", where=Where(fingerprint="timeout <number>"), progress=lambda count: None) == 3
     assert depths(broker) == {"ready": 3, "dead": 4}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rowq import Broker, HeldByStream, InvalidArgument, ManualClock, MessageNotFound, StreamNotFound, StreamRevoked
-from rowq.ledger import Ledger, open_ledger
+from rowq.spark.ledger import Ledger, open_ledger
 from tests.support.harness import Harness
 
 STREAM = "orders-to-lake"

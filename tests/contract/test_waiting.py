@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from rowq import Broker, BrokerClosed, Delivery, ManualClock
-from rowq import waiting as waiting_room
+from rowq.engine import waiting as waiting_room
 from tests.support.background import Background, still_running_after_the_first
 from tests.support.harness import Harness
 from tests.support.life import bury, drain, payloads, take

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rowq.store.mariadb import Mariadb
-from rowq.store.postgresql import Postgresql
-from rowq.store.sqlite import Sqlite
+from rowq.store.mariadb.dialect import Mariadb
+from rowq.store.postgresql.dialect import Postgresql
+from rowq.store.sqlite.dialect import Sqlite
 from tests.copying.journey import Journey
 from tests.support.cover import covering
 from tests.support.database import KINDS, Database, SqliteDatabase, new_database

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 import rowq
-from rowq.copier.copier import Copier
-from rowq.copier.opening import open_copier
-from rowq.copier.report import QueueReport
+from rowq.transfer.copy import Copier
+from rowq.transfer.opening import open_copier
+from rowq.transfer.report import QueueReport
 from tests.support.database import Database
 from tests.support.tables import faults_of
 

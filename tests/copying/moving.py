@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import psutil
 
-from rowq.engine import Engine
-from rowq.store import leaving
+from rowq.engine.engine import Engine
+from rowq.store.transfer import exporter
 from tests.copying.journey import copy_in_pieces
 
 _act = Engine.act
@@ -35,7 +35,7 @@ def act_and_say(engine: Any, function: Callable[..., Any], **options: Any) -> An
 
 def main(source: str, target: str, piece: int) -> None:
     Engine.act = act_and_say  # type: ignore[method-assign,assignment]
-    leaving.PIECE = piece
+    exporter.PIECE = piece
     reports = copy_in_pieces(source, target)
     say("copied", sum(report.copied for report in reports))
 

@@ -10,10 +10,10 @@ import pytest
 
 import rowq
 from rowq import Draft, MessageNotFound, State
-from rowq.copier.report import Counts
+from rowq.engine.operation import Ask
 from rowq.model.draft import Prepared
-from rowq.steps import Ask
-from rowq.store.calls import Send
+from rowq.store.call import Send
+from rowq.transfer.report import Counts
 from tests.copying.journey import Journey, copy, everything, order
 from tests.support.life import bury, drain, take
 

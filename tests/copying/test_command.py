@@ -129,7 +129,7 @@ def test_what_has_arrived_is_deleted_after_asking(run: Run, urls: tuple[str, str
 
 
 def test_what_is_sent_meanwhile_is_told(run: Run, urls: tuple[str, str], source: rowq.Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rowq.copier.copier import Copier
+    from rowq.transfer.copy import Copier
 
     finish = Copier.finish
 

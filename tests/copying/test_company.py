@@ -14,9 +14,9 @@ import pytest
 
 import rowq
 from rowq import Draft, OutcomeUnknown, StoreBusy, StoreError, StoreFull
-from rowq.copier.opening import open_copier
-from rowq.store import leaving
-from rowq.store.sqlite import Sqlite
+from rowq.store.sqlite.dialect import Sqlite
+from rowq.store.transfer import exporter
+from rowq.transfer.opening import open_copier
 from tests.copying.conftest import Open
 from tests.copying.journey import Journey, copy, copy_in_pieces, everything
 from tests.store.driver import Spy, ask
@@ -55,7 +55,7 @@ class Consumer:
 
 def test_every_message_is_done_at_one_of_the_two_at_least(some_journey: Journey, monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer that goes on settling what it has loses nothing; what it had when it was copied is delivered once more."""
-    monkeypatch.setattr(leaving, "PIECE", 50)
+    monkeypatch.setattr(exporter, "PIECE", 50)
     ids = some_journey.source.send_many("q", [Draft(n, group=f"g{n % 3}" if n % 2 else None) for n in range(600)])
     consumer = Consumer(some_journey.source_url, most=400)
     eventually(lambda: len(consumer.acked) > 20)
@@ -110,7 +110,7 @@ def test_a_lease_that_has_run_out_is_not_waited_for(short_journey: Journey) -> N
 
 def test_senders_lose_nothing(some_journey: Journey, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is sent to the source during a copy comes with that one or with the next."""
-    monkeypatch.setattr(leaving, "PIECE", 20)
+    monkeypatch.setattr(exporter, "PIECE", 20)
     ids = some_journey.source.send_many("q", range(200))
     stop = threading.Event()
 
@@ -184,7 +184,7 @@ def show(path: str, aside: str) -> None:
 
 
 def test_two_copies_at_once_double_nothing(some_journey: Journey, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaving, "PIECE", 10)
+    monkeypatch.setattr(exporter, "PIECE", 10)
     ids = some_journey.source.send_many("q", range(300))
     both = [Background(partial(copy, some_journey.source_url, some_journey.target_url)) for _ in range(2)]
     refusals = [str(refused) for one in both if (refused := refusal_of(one)) is not None]
@@ -228,7 +228,7 @@ def test_a_target_without_room_keeps_what_it_has_and_takes_the_rest_later(
 
 @pytest.mark.parametrize("is_written", [False, True], ids=["lost", "written"])
 def test_a_commit_whose_answer_is_lost_is_looked_up(short_journey: Journey, monkeypatch: pytest.MonkeyPatch, is_written: bool) -> None:
-    monkeypatch.setattr(leaving, "PIECE", 10)
+    monkeypatch.setattr(exporter, "PIECE", 10)
     ids = short_journey.source.send_many("q", range(50))
     target, commit, commits = short_journey.target_url, Sqlite.commit, Counter[str]()
 
@@ -255,7 +255,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(short_journey: Journey, monk
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["stays-away", "comes-back"])
 def test_a_target_that_dies_in_the_middle_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
-    monkeypatch.setattr(leaving, "PIECE", 50)
+    monkeypatch.setattr(exporter, "PIECE", 50)
     source = SqliteDatabase(tmp_path)
     with rowq.connect(source.url, upkeep=False) as broker, own_postgresql(tmp_path) as server:
         server.create_database("jobs")

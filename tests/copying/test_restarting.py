@@ -14,8 +14,8 @@ import pytest
 
 import rowq
 from rowq import Draft
-from rowq.engine import Engine
-from rowq.store import leaving
+from rowq.engine.engine import Engine
+from rowq.store.transfer import exporter
 from tests.copying.conftest import SOME_PAIRS, Open
 from tests.copying.journey import Journey, copy, everything
 from tests.support.life import bury, drain
@@ -77,7 +77,7 @@ def test_cut_off_at_any_transaction_it_goes_on(
     short_journey: Journey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_written: bool
 ) -> None:
     """Every transaction of the way is once the last one of a run, just before or just after it is committed."""
-    monkeypatch.setattr(leaving, "PIECE", 15)
+    monkeypatch.setattr(exporter, "PIECE", 15)
     fill(short_journey.source, 40)
     act, left = Engine.act, [0]
 
@@ -137,7 +137,7 @@ def kill_at_random(journey: Journey, choose: random.Random) -> None:
 
 def test_a_run_may_go_on_with_other_queues(some_journey: Journey, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each queue has come as far as it has, whichever others were copied with it."""
-    monkeypatch.setattr(leaving, "PIECE", 4)
+    monkeypatch.setattr(exporter, "PIECE", 4)
     for n in range(30):
         some_journey.source.send("abc"[n % 3], n)
 
@@ -205,7 +205,7 @@ def test_a_queue_that_was_deleted_at_the_target_is_copied_anew(journey: Journey)
 
 def test_a_source_that_has_drawn_more_numbers_than_there_was_room_for(short_journey: Journey, monkeypatch: pytest.MonkeyPatch) -> None:
     """Since it was the target of another copy itself."""
-    monkeypatch.setattr("rowq.store.copying._ROOM", 5)
+    monkeypatch.setattr("rowq.store.transfer.progress._ROOM", 5)
     short_journey.source.send("q", 0)
     short_journey.copy()
     for n in range(1, 10):
@@ -216,7 +216,7 @@ def test_a_source_that_has_drawn_more_numbers_than_there_was_room_for(short_jour
 
 
 def test_a_copy_under_way_leaves_what_it_has_no_room_for_to_the_next(short_journey: Journey, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.store.copying._ROOM", 5)
+    monkeypatch.setattr("rowq.store.transfer.progress._ROOM", 5)
     short_journey.source.send("q", 0)
     with short_journey.begun():
         short_journey.source.send_many("q", range(1, 10))

@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from rowq import Broker
-from rowq.store.postgresql import Postgresql
+from rowq.store.postgresql.dialect import Postgresql
 from tests.rivals.conftest import with_option
 from tests.support.background import Background
 from tests.support.life import take

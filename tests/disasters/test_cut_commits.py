@@ -9,10 +9,10 @@ import pytest
 
 import rowq
 from rowq import Broker, OutcomeUnknown
-from rowq.store import stroke
-from rowq.store.calls import Settle
-from rowq.store.policies import Policies
-from rowq.store.postgresql import Postgresql
+from rowq.store import single_statement
+from rowq.store.call import Settle
+from rowq.store.policy import Policies
+from rowq.store.postgresql.dialect import Postgresql
 from tests.support.asking import ask
 from tests.support.life import drain, take
 from tests.support.patience import eventually
@@ -52,7 +52,7 @@ def strokes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     queue's settings; asked for before the broker, this keeps them known however slow the machine is."""
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
     seen: list[int] = []
-    may_ack = stroke.may_ack
+    may_ack = single_statement.may_ack
 
     def seen_ack(policies: Policies, calls: list[Settle]) -> bool:
         may = may_ack(policies, calls)
@@ -60,7 +60,7 @@ def strokes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             seen.append(sum(len(call.receipts) for call in calls))
         return may
 
-    monkeypatch.setattr(stroke, "may_ack", seen_ack)
+    monkeypatch.setattr(single_statement, "may_ack", seen_ack)
     return seen
 
 

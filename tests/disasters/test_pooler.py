@@ -66,7 +66,7 @@ def test_a_message_lives_its_whole_life(broker: rowq.Broker, url: str) -> None:
 
 def test_a_consumer_that_waits_is_served_by_looking_often(broker: rowq.Broker, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the look that every consumer takes once a second; of a message that another process sends, it is not told here."""
-    monkeypatch.setattr("rowq.waiting.SAFETY", float("inf"))
+    monkeypatch.setattr("rowq.engine.waiting.SAFETY", float("inf"))
     with rowq.connect(url) as other:
         other.send("q", "first")
         broker.ack(take(broker))

@@ -8,11 +8,11 @@ import pytest
 
 import rowq
 from rowq import Broker, Outcome
+from rowq.engine.executor import Lane
 from rowq.ids import Receipt, receipt_of_delivery
 from rowq.model.lifecycle import Ack, Nack
-from rowq.store.calls import Settle
-from rowq.store.lane import Lane
-from rowq.store.postgresql import Postgresql
+from rowq.store.call import Settle
+from rowq.store.postgresql.dialect import Postgresql
 from tests.support.asking import ask
 from tests.support.life import take
 from tests.support.tables import faults_of

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from rowq.server.route import Route
-from rowq.server.routes import ROUTES
+from rowq.server.api.route import Route
+from rowq.server.api.routes import ROUTES
 from tests.server.promises import DOCUMENT, resolved
 
 REQUESTS = ("field of a request", "of", "value", "meaning")

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rowq.server.routes import ROUTES
+from rowq.server.api.routes import ROUTES
 from tests.docs.alone import run_alone, starts_spark
 from tests.docs.likeness import is_like
 from tests.docs.page import ROOT, Page, pages

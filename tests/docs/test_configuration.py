@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from rowq.server.compat import registry
 from rowq.server.config import SCALARS, Config, _Key
-from rowq.server.doors import choice
 from rowq.server.sources import _OTHER_VARIABLES
 from tests.docs.page import ROOT, page
 
@@ -35,10 +35,10 @@ def test_a_variable_that_is_shown_as_an_example_is_a_setting() -> None:
     assert not named - LISTED - {f"ROWQ_{name.upper()}" for name in SCALARS}
 
 
-@pytest.mark.parametrize("door", choice.NAMES)
+@pytest.mark.parametrize("door", registry.NAMES)
 def test_every_option_of_a_door_is_listed(door: str) -> None:
     row = next(row for row in REFERENCE.table("table of the file") if row[0] == f"`[doors.{door}]`")
-    assert re.findall(r"`(\w+)`", row[1]) == list(type(choice.to_options(door, {}, "nowhere")).__struct_fields__)
+    assert re.findall(r"`(\w+)`", row[1]) == list(type(registry.to_options(door, {}, "nowhere")).__struct_fields__)
 
 
 def test_every_field_of_a_key_is_listed() -> None:

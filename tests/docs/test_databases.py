@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 import rowq
-from rowq.store.addresses import _LIBPQ
-from rowq.store.mariadb import Mariadb
-from rowq.store.redis_connection import _PARAMETERS as REDIS_PARAMETERS
-from rowq.tabular import open_tabular
+from rowq.spark.tables import open_tabular
+from rowq.store.address import _LIBPQ
+from rowq.store.mariadb.dialect import Mariadb
+from rowq.store.notify.redis_connection import _PARAMETERS as REDIS_PARAMETERS
 from tests.docs.page import page
 from tests.support.servers import fresh, shared_mariadb, shared_postgresql
 from tests.support.servers.mariadb import connected

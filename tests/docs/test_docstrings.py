@@ -8,7 +8,7 @@ import re
 import pytest
 
 from rowq import Broker, Draft
-from rowq.workers.plan import ConsumerOptions, to_plan
+from rowq.worker.plan import ConsumerOptions, to_plan
 
 DRAFT = {name: parameter.default for name, parameter in inspect.signature(Draft).parameters.items() if name != "payload"}
 RECEIVE = {name: value.default for name, value in inspect.signature(Broker.receive).parameters.items() if name not in ("self", "queue")}

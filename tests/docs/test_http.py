@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rowq.model.message import SettingsOptions
-from rowq.wire_look import SettingsBody
+from rowq.wire import SettingsBody
 from tests.docs.http_fields import ANSWERS, REQUESTS, answers, requests
 from tests.docs.page import page
 from tests.server.promises import DOCUMENT

@@ -17,12 +17,12 @@ from rowq import errors, spark
 from rowq.cli import failure
 from rowq.cli.main import app
 from rowq.connect import ConnectOptions
-from rowq.ledger import Ledger
+from rowq.engine.maintenance_tasks import SWEEPS
 from rowq.model.message import BrowseOptions, SendOptions, SettingsOptions
 from rowq.model.retry import Delays
 from rowq.server.metrics import COUNTERS
-from rowq.sweeps import SWEEPS
-from rowq.workers.plan import ConsumerOptions
+from rowq.spark.ledger import Ledger
+from rowq.worker.plan import ConsumerOptions
 from tests.docs.page import ROOT, page
 
 SETTINGS = page("docs/reference/settings.md")

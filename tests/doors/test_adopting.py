@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rowq.server.doors.choice import NAMES, chosen, open_doors
-from rowq.server.doors.visit import Adopted
+from rowq.server.compat.registry import NAMES, chosen, open_doors
+from rowq.server.compat.request import Adopted
 from tests.server.support import ask
 from tests.support.blocking import LoopThread
 from tests.support.database import KINDS, new_database

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowq.fusion import Fusion
+from rowq.engine.group_commit import Fusion
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
 from tests.support.patience import eventually

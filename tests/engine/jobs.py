@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rowq.store.calls import Call
+from rowq.store.call import Call
 from tests.support.patience import DEADLINE, eventually
 
 

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import uvloop
 
-from rowq import flight
-from rowq.airway import FEW, Airway
+from rowq.engine.async_group_commit import FEW, Airway
+from rowq.engine.call_queue import MAX_WAITING_BYTES
+from rowq.engine.group_commit import Fusion
 from rowq.errors import BrokerClosed, OutcomeUnknown, StoreBusy
-from rowq.fusion import Fusion
-from rowq.pending import MAX_WAITING_BYTES
-from rowq.store.calls import Call
-from rowq.store.retrying import WouldWait
+from rowq.store import greenlet_bridge
+from rowq.store.call import Call
+from rowq.store.retry import WouldWait
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
 from tests.support.patience import DEADLINE, eventually, eventually_async
@@ -44,7 +44,7 @@ class Tower:
         self.batches.append(names)
         self.threads.add(threading.get_ident())
         if self.holds:
-            here = flight.current()
+            here = greenlet_bridge.current()
             assert here is not None
             here.wait_for_socket(self.near.fileno(), self)
             self.near.recv(1)
@@ -317,7 +317,7 @@ def test_closing_inside_the_loop_does_not_cut_off_what_is_on_its_way(airway: Air
 
 def test_a_loop_that_goes_on_after_closing_tells_those_who_were_on_their_way(tower: Tower, slow: Fusion) -> None:
     def perform(calls: Sequence[Call[Any]]) -> None:
-        here = flight.current()
+        here = greenlet_bridge.current()
         assert here is not None
         tower.batches.append(["mine"])
         here.wait_for_socket(tower.near.fileno(), tower)
@@ -359,9 +359,9 @@ def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion
 
     def perform(calls: Sequence[Call[Any]]) -> None:
         seen.append("before the pause")
-        flight.pause(0.5)
+        greenlet_bridge.pause(0.5)
         seen.append("after it")
-        calls[0].result = flight.slowly(lambda: str(threading.get_ident()) if goes_on.wait(10) else "the loop stood still")
+        calls[0].result = greenlet_bridge.slowly(lambda: str(threading.get_ident()) if goes_on.wait(10) else "the loop stood still")
 
     async def main() -> str:
         airway = Airway(lambda: perform, timeout=30, slow=slow)
@@ -378,7 +378,7 @@ def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion
 def test_a_thread_is_had_although_those_of_the_loop_all_wait_for_the_call(slow: Fusion) -> None:
     def perform(calls: Sequence[Call[Any]]) -> None:
         for call in calls:
-            call.result = flight.slowly(lambda: "done")
+            call.result = greenlet_bridge.slowly(lambda: "done")
 
     async def main() -> list[str]:
         airway = Airway(lambda: perform, timeout=30, slow=slow)
@@ -403,7 +403,7 @@ def test_a_loop_that_ends_leaves_nothing_lying_about_that_a_thread_has_brought(s
         return "a connection"
 
     def perform(calls: Sequence[Call[Any]]) -> None:
-        calls[0].result = flight.slowly(fetch, unwanted.append)
+        calls[0].result = greenlet_bridge.slowly(fetch, unwanted.append)
 
     class Deaf(asyncio.SelectorEventLoop):
         """Hears what a thread has to say, and ends before it can do anything about it."""
@@ -432,7 +432,7 @@ def test_what_the_loop_does_for_others_meanwhile_is_told_apart(tower: Tower, slo
 
     def perform(calls: Sequence[Call[Any]]) -> None:
         tower.perform(calls)
-        seen.append(flight.others_ms())
+        seen.append(greenlet_bridge.others_ms())
 
     async def main() -> None:
         airway = Airway(lambda: perform, timeout=30, slow=slow)
@@ -450,7 +450,7 @@ def test_what_the_loop_does_for_others_meanwhile_is_told_apart(tower: Tower, slo
 
 
 def test_outside_of_a_flight_everything_waits_as_it_is() -> None:
-    assert flight.current() is None
-    assert flight.others_ms() == 0
-    assert flight.slowly(threading.get_ident) == threading.get_ident()
-    flight.pause(0)
+    assert greenlet_bridge.current() is None
+    assert greenlet_bridge.others_ms() == 0
+    assert greenlet_bridge.slowly(threading.get_ident) == threading.get_ident()
+    greenlet_bridge.pause(0)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rowq import BrokerClosed, QueueFull, StoreBusy
-from rowq.fusion import Fusion
-from rowq.pending import MAX_BYTES, MAX_ROWS, MAX_WAITING_BYTES
-from rowq.store.calls import Call
+from rowq.engine.call_queue import MAX_BYTES, MAX_ROWS, MAX_WAITING_BYTES
+from rowq.engine.group_commit import Fusion
+from rowq.store.call import Call
 from tests.engine.conftest import Gather
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
@@ -130,7 +130,7 @@ def test_many_threads_are_all_answered_with_their_own(desk: Desk, fusion: Fusion
 
 
 def test_the_turn_is_handed_on_without_anybody_looking_up(desk: Desk, gather: Gather, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.fusion.LOOK_UP_EVERY", 30.0)
+    monkeypatch.setattr("rowq.engine.group_commit.LOOK_UP_EVERY", 30.0)
     calls = gather(Job("a"), Job("b"))
     desk.let_go()
     assert [call.result(10) for call in calls] == ["first", "a", "b"]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rowq import BrokerClosed, StoreBusy
-from rowq.fusion import Fusion
-from rowq.store.calls import Call
+from rowq.engine.group_commit import Fusion
+from rowq.store.call import Call
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background
 from tests.support.crowd import Crowd

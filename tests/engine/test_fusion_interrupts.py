@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rowq import OutcomeUnknown
-from rowq.fusion import Fusion
-from rowq.store.calls import Call
+from rowq.engine.group_commit import Fusion
+from rowq.store.call import Call
 from tests.engine.conftest import Gather
 from tests.engine.jobs import Desk, Job
 from tests.support.background import Background

@@ -1,4 +1,4 @@
-"""What happened lately, counted from the audit: by queue, event, who it was, and ten seconds."""
+"""What happened recent_activity, counted from the audit: by queue, event, who it was, and ten seconds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 import rowq
 from rowq import Broker, ManualClock
-from rowq.insights import Insights
-from rowq.store import lately
+from rowq.engine.insights import Insights
+from rowq.store import recent_activity
 from tests.support.database import KINDS, new_database
 
 START = 1_800_000_000_000
@@ -90,7 +90,7 @@ def test_lines_that_are_gone_are_no_obstacle(broker: Broker, insights: Insights,
 
 
 def test_one_never_begins_further_back_than_the_newest_lines(broker: Broker, insights: Insights, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lately, "MOST_LINES", 10)
+    monkeypatch.setattr(recent_activity, "MOST_LINES", 10)
     broker.send_many("q", range(30))
     end = insights.audit_end()
     assert insights.audit_start(0) == end - 10

@@ -12,7 +12,7 @@ import pytest
 
 import rowq
 from rowq import Broker
-from rowq import waiting as waiting_room
+from rowq.engine import waiting as waiting_room
 from tests.support.background import Background
 from tests.support.patience import eventually
 

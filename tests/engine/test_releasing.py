@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 import rowq
-from rowq.fusion import Fusion
-from rowq.store.calls import Receive
+from rowq.engine.group_commit import Fusion
+from rowq.store.call import Receive
 from tests.support.patience import eventually
 
 

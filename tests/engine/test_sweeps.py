@@ -11,8 +11,8 @@ import pytest
 import rowq
 from rowq import ManualClock
 from rowq.connect import open_engine
-from rowq.engine import Engine
-from rowq.steps import Read, take_each
+from rowq.engine.engine import Engine
+from rowq.engine.operation import Read, take_each
 from tests.support.life import take
 
 HOUR = 3600

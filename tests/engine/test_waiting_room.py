@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowq import waiting
-from rowq.waiting import Waiter, WaitingRoom
+from rowq.engine import waiting
+from rowq.engine.waiting import Waiter, WaitingRoom
 from tests.support.crowd import Crowd
 from tests.support.patience import DEADLINE, eventually
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq import Broker, waiting
-from rowq.steps import Ask, Steps, Wait, take_each
-from rowq.store.herald import Tidings
+from rowq import Broker
+from rowq.engine import waiting
+from rowq.engine.operation import Ask, Steps, Wait, take_each
+from rowq.store.notify.notifier import Tidings
 from tests.support.database import KINDS, new_database
 
 PATIENCE = 60

@@ -15,19 +15,20 @@ from rowq.errors import RowqError
 from rowq.model.draft import Prepared
 from rowq.model.member import to_share
 from rowq.model.queue import Settings, change
-from rowq.server import hot
-from rowq.server.doors import forq, keyval_format, queueti
-from rowq.server.doors.queueti_listing import PageQuery
-from rowq.server.errors import to_answer
-from rowq.server.events import one_line, to_key
-from rowq.server.http2_stream import read_request
-from rowq.server.reading import decode, read_query, split_query, to_messages, to_prepared
-from rowq.server.routes import ROUTES
-from rowq.store.herald import Tidings
-from rowq.store.postgresql_herald import PostgresqlHerald
-from rowq.store.redis_herald import _FORMAT, _Listener
-from rowq.wire import MessageBody
-from rowq.wire_look import SettingsBody, to_settings
+from rowq.server.api import hot_routes
+from rowq.server.api.events import one_line, to_key
+from rowq.server.api.routes import ROUTES
+from rowq.server.compat.forq import api as forq
+from rowq.server.compat.keyval import format
+from rowq.server.compat.queueti import api as queueti
+from rowq.server.compat.queueti.listing import PageQuery
+from rowq.server.http.errors import to_answer
+from rowq.server.http.http2_stream import read_request
+from rowq.server.http.reading import decode, read_query, split_query, to_messages, to_prepared
+from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.redis import _FORMAT, _Listener
+from rowq.store.postgresql.notifier import PostgresqlHerald
+from rowq.wire import MessageBody, SettingsBody, to_settings
 from tests.fuzz.target import refusing, target, text_target
 
 _BODIES: dict[Any, msgspec.json.Decoder[Any]] = {route.body: msgspec.json.Decoder(route.body) for route in ROUTES if route.body is not None}
@@ -43,8 +44,8 @@ _QUERIES = tuple({route.query for route in ROUTES if route.query is not None})
 def sends(data: bytes) -> None:
     """What is accepted goes out by the client as the same messages."""
     with refusing():
-        messages = to_messages("q", decode(data, hot._send_body))
-        again = to_messages("q", decode(of_client.many_body(messages), hot._send_body))
+        messages = to_messages("q", decode(data, hot_routes._send_body))
+        again = to_messages("q", decode(of_client.many_body(messages), hot_routes._send_body))
         assert [_meaning(message) for message in again] == [_meaning(message) for message in messages]
 
 
@@ -70,7 +71,7 @@ def requests(data: bytes) -> None:
                 change(Settings(), **to_settings(body))
             if getattr(body, "share", None) is not None:
                 to_share(body.share, from_dead=False)
-    for settling in hot.SETTLES.values():
+    for settling in hot_routes.SETTLES.values():
         with refusing():
             settling.verdict(decode(data, settling.decoder))
 
@@ -84,11 +85,11 @@ def queries(data: bytes) -> None:
             read_query(data, kind, frozenset({"queue"}))
     with suppress(ValueError):
         fields = dict(split_query(data))
-        for kind in (keyval_format.Page, PageQuery):
+        for kind in (format.Page, PageQuery):
             with suppress(msgspec.ValidationError):
                 msgspec.convert(fields, kind, strict=False)
         with refusing():
-            keyval_format.read_prefixes(fields)
+            format.read_prefixes(fields)
         to_key(fields.get("prefix"))
 
 
@@ -103,10 +104,10 @@ def doors(data: bytes) -> None:
     with refusing():
         forq._delay(decode(data, forq._new_message).processAfter, 1_767_225_600_000)
     with refusing():
-        body = keyval_format.read_message(data)
+        body = format.read_message(data)
         to_prepared("q", MessageBody(payload=body.value))
     with refusing():
-        keyval_format.read_settlement(data)
+        format.read_settlement(data)
     decoders: tuple[msgspec.json.Decoder[Any], ...] = (queueti._enqueue, queueti._dequeue, queueti._settle)
     for decoder in decoders:
         with refusing():

@@ -14,7 +14,7 @@ from h2.connection import H2Connection
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from rowq.server.protocol import PREFACE, make_protocol
+from rowq.server.http.connection import PREFACE, make_protocol
 from tests.fuzz.target import target
 
 _LIMITS: dict[str, Any] = {"max_header_bytes": 2_000, "header_timeout": 10.0, "max_connections": 100}

@@ -7,8 +7,12 @@ from typing import Any
 
 import msgspec
 
-from rowq.server.doors import forq, keyval, keyval_format, queueti, queueti_listing
-from rowq.server.doors.door import Door, Way
+from rowq.server.compat.api import Door, Way
+from rowq.server.compat.forq import api as forq
+from rowq.server.compat.keyval import api as keyval
+from rowq.server.compat.keyval import format
+from rowq.server.compat.queueti import api as queueti
+from rowq.server.compat.queueti import listing
 
 DOORS: tuple[Door, ...] = (
     forq.Door(forq.Options(poll=0)),
@@ -18,16 +22,16 @@ DOORS: tuple[Door, ...] = (
 
 BODIES: dict[str, Any] = {
     "forq_produce": forq._NewMessage,
-    "keyval_enqueue": keyval_format.NewMessage,
-    "keyval_ack": keyval_format.Settlement,
-    "keyval_nack": keyval_format.Settlement,
+    "keyval_enqueue": format.NewMessage,
+    "keyval_ack": format.Settlement,
+    "keyval_nack": format.Settlement,
     "queueti_enqueue": queueti._Enqueue,
     "queueti_dequeue": queueti._Dequeue,
     "queueti_ack": queueti._Settle,
     "queueti_nack": queueti._Settle,
     "queueti_replace_config": queueti._Config,
 }
-QUERIES: dict[str, Any] = {"keyval_list_dead": keyval_format.Page, "queueti_list": queueti_listing.PageQuery}
+QUERIES: dict[str, Any] = {"keyval_list_dead": format.Page, "queueti_list": listing.PageQuery}
 ENDLESS = ("keyval_listen",)
 """Event streams, which have no end to wait for."""
 

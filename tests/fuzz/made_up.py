@@ -12,7 +12,7 @@ from rowq.model.duration import LONGEST_MS
 from rowq.model.message import Draft, Message, State
 from rowq.model.queue import Settings
 from rowq.model.retry import Backoff, Delays, Exponential, Linear
-from rowq.store.herald import Tidings
+from rowq.store.notify.notifier import Tidings
 
 millis = st.integers(0, LONGEST_MS)
 moments = st.integers(0, 1 << 48)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rowq.server.doors.door import Door
+from rowq.server.compat.api import Door
 from rowq.server.service import Limits
 from tests.server.support import ADMIN, ask, filled, key, serving
 from tests.support.database import new_database

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import msgspec
 import pyarrow as pa
 
-from rowq.cli import files, line
+from rowq.cli import files
 from rowq.cli import value as of_command
 from rowq.cli.receipts import _receipt_of
 from rowq.client.address import Address
@@ -23,15 +23,16 @@ from rowq.connect import _dialect, _is_remote
 from rowq.model.draft import prepare, with_delay
 from rowq.model.mapping import Drafting, Mapping
 from rowq.model.message import Message, State
-from rowq.pipeline.choice import Choice
-from rowq.pipeline.manifest import Manifest
-from rowq.pipeline.storage import open_storage
 from rowq.server import config
-from rowq.server.doors import choice
-from rowq.server.doors.keyval_manifest import read_manifest
+from rowq.server.compat import registry
+from rowq.server.compat.keyval.manifest import read_manifest
 from rowq.spark import request
 from rowq.spark.options import OPTIONS, Given
-from rowq.store.redis_connection import check_redis_url
+from rowq.spark.pipeline.choice import Choice
+from rowq.spark.pipeline.manifest import Manifest
+from rowq.spark.pipeline.storage import open_storage
+from rowq.store.notify.redis_connection import check_redis_url
+from rowq.transfer import line
 from tests.fuzz.target import refusing, target, text_target
 
 _FOLDER = Path(tempfile.mkdtemp(prefix="rowq-fuzz-"))
@@ -75,7 +76,7 @@ def environments(text: str) -> None:
     with refusing():
         config.load({}, {name: value for name, _, value in pairs}, folder=_FOLDER / "empty")
     with refusing():
-        choice.chosen(text)
+        registry.chosen(text)
 
 
 @text_target(
@@ -114,7 +115,7 @@ def lines(data: bytes) -> None:
                 with refusing():
                     queue, draft = line.reader(**how)(each)
                     prepared = with_delay(prepare("q", draft), 0)
-                    written = line.write(_as_sent(queue, draft, prepared), 0)
+                    written = msgspec.json.encode(line.to_line(_as_sent(queue, draft, prepared), 0))
                     _, again = line.reader(keep_ids=draft.id is not None)(written)
                     assert prepare("q", again) == prepared
             with refusing():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import typer
 
 from rowq.errors import RowqError
-from rowq.server.errors import HttpError
+from rowq.server.http.errors import HttpError
 
 REFUSALS = (RowqError, HttpError, typer.BadParameter)
 LONGEST = 20.0

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import settings as searching
 from hypothesis import strategies as st
 
-from rowq.cli import line
 from rowq.client import bodies
 from rowq.ids import message_id, message_ids, origin_of, read_receipt, receipt_of_delivery
 from rowq.model.cron import read_cron
@@ -20,18 +19,20 @@ from rowq.model.message import Draft, Message, State
 from rowq.model.payload import check_encoded, decode, encode
 from rowq.model.queue import Settings, change
 from rowq.model.retry import Backoff
-from rowq.pipeline.manifest import File, Range, Version
-from rowq.server import hot
-from rowq.server.doors.queueti_topic import Options, TopicConfig
-from rowq.server.reading import decode as decode_body
-from rowq.server.reading import to_messages
-from rowq.server.token import Tokens
-from rowq.spelling import SETTINGS, parse_setting, read_backoff, read_duration, write_duration, write_setting
-from rowq.store import postgresql_herald, redis_herald
-from rowq.store.herald import Tidings
-from rowq.store.policies import read_settings
-from rowq.store.rows import read_cursor, write_cursor
-from rowq.wire_look import MessageLook, SettingsBody, of_message, of_settings, to_settings
+from rowq.model.settings_text import SETTINGS, parse_setting, read_backoff, read_duration, write_duration, write_setting
+from rowq.server.api import hot_routes
+from rowq.server.auth.token import Tokens
+from rowq.server.compat.queueti.topic import Options, TopicConfig
+from rowq.server.http.reading import decode as decode_body
+from rowq.server.http.reading import to_messages
+from rowq.spark.pipeline.manifest import File, Range, Version
+from rowq.store.notify import redis
+from rowq.store.notify.notifier import Tidings
+from rowq.store.policy import read_settings
+from rowq.store.postgresql import notifier
+from rowq.store.row import read_cursor, write_cursor
+from rowq.transfer import line
+from rowq.wire import MessageLook, SettingsBody, of_message, of_settings, to_settings
 from tests.fuzz import made_up
 from tests.fuzz.bodies import _meaning
 
@@ -96,7 +97,7 @@ def test_settings(settings: Settings) -> None:
 @for_all(st.lists(made_up.drafts, max_size=3))
 def test_messages_to_a_server(drafts: list[Draft]) -> None:
     prepared = [prepare("q", draft) for draft in drafts]
-    read = to_messages("q", decode_body(bodies.many_body(prepared), hot._send_body))
+    read = to_messages("q", decode_body(bodies.many_body(prepared), hot_routes._send_body))
     assert [_meaning(message) for message in read] == [_meaning(message) for message in prepared]
 
 
@@ -108,7 +109,7 @@ def test_messages_from_a_server(message: Message) -> None:
 
 @for_all(made_up.messages)
 def test_lines_of_a_dump(message: Message) -> None:
-    queue, draft = line.reader(keep_ids=True)(line.write(message, 0).rstrip(b"\n"))
+    queue, draft = line.reader(keep_ids=True)(msgspec.json.encode(line.to_line(message, 0)))
     prepared = prepare("q", draft)
     assert queue == message.queue and prepared.own_id == message.id and decode(prepared.format, prepared.payload) == message.payload
     assert (prepared.delay_ms, prepared.deadline_ms, prepared.ttl_ms) == (message.due_at or 0, message.deadline, message.ttl_ms)
@@ -119,11 +120,11 @@ def test_lines_of_a_dump(message: Message) -> None:
 def test_hints(tidings: Tidings) -> None:
     heard: list[Tidings] = []
     nobody: Any = None
-    herald = postgresql_herald.PostgresqlHerald(nobody, nobody, "channel")
+    herald = notifier.PostgresqlHerald(nobody, nobody, "channel")
     herald.listen(heard.append)
-    herald._take(postgresql_herald._write("somebody", tidings))
-    written = redis_herald._FORMAT + redis_herald._encoder.encode(("somebody", tidings))
-    listener = redis_herald._Listener(nobody, "channel", "me", nobody)
+    herald._take(notifier._write("somebody", tidings))
+    written = redis._FORMAT + redis._encoder.encode(("somebody", tidings))
+    listener = redis._Listener(nobody, "channel", "me", nobody)
     assert heard == [listener._read([b"message", b"channel", written])] == [tidings]
 
 

@@ -14,8 +14,8 @@ from schemathesis.openapi.loaders import from_dict
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from rowq.model.duration import LAST_MS, LONGEST_MS
-from rowq.server.openapi import describe
-from rowq.server.routes import ROUTES
+from rowq.server.api.openapi import describe
+from rowq.server.api.routes import ROUTES
 from tests.fuzz.scene import scene
 from tests.server.support import ADMIN
 from tests.support.server import Server

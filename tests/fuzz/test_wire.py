@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from rowq.server.protocol import PREFACE
+from rowq.server.http.connection import PREFACE
 from rowq.server.service import Limits
 from tests.fuzz.connections import Application
 from tests.fuzz.conversation import AT_ONCE, PATIENCE, connect, conversations

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from rowq.arguments import to_receipt_or_none
 from rowq.cli import value as of_command
 from rowq.cli.moment import moment
 from rowq.cli.settings import read_pairs
 from rowq.cli.text import indented, preview, visible, whole
+from rowq.engine.arguments import to_receipt_or_none
 from rowq.ids import MAX_SEQ, message_id, origin_of, read_receipt, receipt_of_delivery
 from rowq.model.access import ApiKey, check_key_name, reaches, to_key
 from rowq.model.cron import read_cron
@@ -23,14 +23,14 @@ from rowq.model.fingerprint import MOST, fingerprint
 from rowq.model.message import State
 from rowq.model.payload import check_encoded, decode, encode, from_base64
 from rowq.model.queue import Settings, change, check_name, resolve, split_name
+from rowq.model.settings_text import SETTINGS, parse_setting, read_backoff, write_setting
 from rowq.model.text import is_text, mend_text
-from rowq.server.gate import _read_authorization
-from rowq.server.lockout import _place
-from rowq.server.loopback import is_local_host, is_local_origin, is_loopback
-from rowq.server.token import Tokens, token_in
-from rowq.spelling import SETTINGS, parse_setting, read_backoff, write_setting
-from rowq.store.policies import Known, check_payload, check_schema, read_settings
-from rowq.store.rows import read_cursor, write_cursor
+from rowq.server.auth.authentication import _read_authorization
+from rowq.server.auth.lockout import _place
+from rowq.server.auth.loopback import is_local_host, is_local_origin, is_loopback
+from rowq.server.auth.token import Tokens, token_in
+from rowq.store.policy import Known, check_payload, check_schema, read_settings
+from rowq.store.row import read_cursor, write_cursor
 from tests.fuzz.target import refusing, target, text_target
 
 _ID = "0190163d-8694-7000-8000-00000000002a"

@@ -9,5 +9,5 @@ pytest.register_assert_rewrite("tests.histories.world")
 
 @pytest.fixture(autouse=True)
 def nothing_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.store.times._CHEAP_MS", 1 << 62)
-    monkeypatch.setattr("rowq.store.heads._CHEAP", float("inf"))
+    monkeypatch.setattr("rowq.store.due_time._CHEAP_MS", 1 << 62)
+    monkeypatch.setattr("rowq.store.head_hint._CHEAP", float("inf"))

@@ -8,7 +8,7 @@ import pytest
 
 import rowq
 from rowq import Broker, ManualClock
-from rowq.ledger import Ledger, open_ledger
+from rowq.spark.ledger import Ledger, open_ledger
 from tests.support.database import Database
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rowq.ledger import Ledger
+from rowq.spark.ledger import Ledger
 
 STREAM = "orders-stream"
 

@@ -8,7 +8,7 @@ import pytest
 
 from rowq import Broker, InvalidArgument
 from rowq.errors import DatabaseRestored, StreamRevoked, StreamTaken
-from rowq.ledger import Ledger
+from rowq.spark.ledger import Ledger
 from tests.ledger.reading import STREAM, payloads
 from tests.support.crowd import together
 

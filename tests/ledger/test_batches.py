@@ -6,7 +6,7 @@ import pytest
 
 from rowq import Broker, InvalidArgument, LeaseLost, ManualClock
 from rowq.errors import DatabaseRestored, StreamNotFound, StreamTaken
-from rowq.ledger import Ledger
+from rowq.spark.ledger import Ledger
 from tests.ledger.reading import STREAM, payloads
 from tests.support.patience import eventually
 

@@ -6,7 +6,7 @@ import pytest
 
 import rowq
 from rowq import Broker, Draft
-from rowq.ledger import Ledger
+from rowq.spark.ledger import Ledger
 from tests.copying.journey import copy
 from tests.ledger.reading import STREAM, payloads
 from tests.support.database import Database

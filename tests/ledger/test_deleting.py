@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rowq import Broker, HeldByStream
-from rowq.insights import Insights
-from rowq.ledger import Ledger
+from rowq.engine.insights import Insights
+from rowq.spark.ledger import Ledger
 from tests.ledger.reading import STREAM, payloads
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rowq import Broker, Draft, ManualClock
-from rowq.ledger import Ledger
+from rowq.spark.ledger import Ledger
 from tests.ledger.reading import STREAM, payloads, sliced
 from tests.support.database import Database
 from tests.support.tables import faults_of

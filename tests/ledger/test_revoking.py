@@ -6,7 +6,7 @@ import pytest
 
 from rowq import AmbiguousId, Broker, LeaseLost, ManualClock, MessageNotFound
 from rowq.errors import HeldByStream, StreamNotFound, StreamRevoked
-from rowq.ledger import Ledger
+from rowq.spark.ledger import Ledger
 from tests.ledger.reading import STREAM, payloads
 from tests.support.database import Database
 from tests.support.tables import faults_of

@@ -12,7 +12,7 @@ import pytest
 import rowq
 from rowq import Broker, Draft
 from rowq.errors import StreamRevoked, StreamTaken
-from rowq.ledger import open_ledger
+from rowq.spark.ledger import open_ledger
 from tests.ledger.reading import STREAM, payloads
 from tests.support.database import Database
 from tests.support.tables import faults_of

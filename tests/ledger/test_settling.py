@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rowq import Broker
-from rowq.ledger import Ledger
+from rowq.spark.ledger import Ledger
 from tests.ledger.reading import STREAM, payloads
 from tests.support.database import Database
 from tests.support.tables import faults_of

@@ -14,12 +14,12 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from rowq import pipeline
-from rowq.engine import Engine
-from rowq.pipeline import archiving
-from rowq.pipeline.archiving import Archiver
-from rowq.pipeline.lake import Lake
-from rowq.store.segment import Commit, Plan, Purge
+from rowq.engine.engine import Engine
+from rowq.spark import pipeline
+from rowq.spark.pipeline import archiving
+from rowq.spark.pipeline.archiving import Archiver
+from rowq.spark.pipeline.lake import Lake
+from rowq.store.stream.segment import Commit, Plan, Purge
 
 STEPS = ("plan", "write", "verify", "publish", "commit", "purge")
 STATUS = 9

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from rowq import pipeline
-from rowq.store.segment import Kind
-from rowq.tabular import open_tabular
+from rowq.spark import pipeline
+from rowq.spark.tables import open_tabular
+from rowq.store.stream.segment import Kind
 
 
 def lines(spark: SparkSession, lake: Path, kind: Kind) -> list[int]:

@@ -17,12 +17,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rowq
-from rowq import InvalidArgument, LakeError, LakeMismatch, ManualClock, pipeline
-from rowq.engine import Engine
-from rowq.pipeline import archiving
-from rowq.pipeline.archiving import KINDS, Archiver
-from rowq.pipeline.lake import Lake
-from rowq.store.segment import Commit, Kind, Plan, Purge
+from rowq import InvalidArgument, LakeError, LakeMismatch, ManualClock
+from rowq.engine.engine import Engine
+from rowq.spark import pipeline
+from rowq.spark.pipeline import archiving
+from rowq.spark.pipeline.archiving import KINDS, Archiver
+from rowq.spark.pipeline.lake import Lake
+from rowq.store.stream.segment import Commit, Kind, Plan, Purge
 from tests.pipeline import dying
 from tests.pipeline.looking import hot, lines
 from tests.pipeline.past import work_off

@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rowq
-from rowq import LakeBusy, pipeline
-from rowq.pipeline.archiving import KINDS
-from rowq.pipeline.lake import Lake
+from rowq import LakeBusy
+from rowq.spark import pipeline
+from rowq.spark.pipeline.archiving import KINDS
+from rowq.spark.pipeline.lake import Lake
 from tests.pipeline.looking import hot, lines
 from tests.pipeline.past import let_die, work_off
 

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from rowq import InvalidArgument, LakeBusy, LakeError, LakeMismatch
-from rowq.pipeline.lake import Lake
-from rowq.pipeline.manifest import FOLDER, File, Manifest, Range, Snapshot, Version
-from rowq.pipeline.storage import Folder, open_storage
-from rowq.pipeline.vacuuming import vacuum
+from rowq.spark.pipeline.lake import Lake
+from rowq.spark.pipeline.manifest import FOLDER, File, Manifest, Range, Snapshot, Version
+from rowq.spark.pipeline.storage import Folder, open_storage
+from rowq.spark.pipeline.vacuuming import vacuum
 
 A, B, C = (File(f"history/date=2026-01-3{day}/piece=1-aa/part-{day}.parquet", 10, 100) for day in range(3))
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rowq.pipeline import chart
-from rowq.pipeline.page import Page, Section, render
+from rowq.spark.pipeline import chart
+from rowq.spark.pipeline.page import Page, Section, render
 
 HOUR = 3_600_000
 SERIES = {"orders": [(HOUR * hour, float(hour % 7)) for hour in range(48)], "mails": [(HOUR * 3, 12.0), (HOUR * 9, 3.0)]}

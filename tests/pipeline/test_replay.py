@@ -11,13 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import rowq
-from rowq import InvalidArgument, LakeError, pipeline
-from rowq.pipeline import replaying
-from rowq.pipeline.choice import Choice
-from rowq.pipeline.replaying import Replayed, replay_archived, replay_dead
-from rowq.publishing import Publisher
-from rowq.store import replay
+from rowq import InvalidArgument, LakeError
+from rowq.spark import pipeline
+from rowq.spark.pipeline import replaying
+from rowq.spark.pipeline.choice import Choice
+from rowq.spark.pipeline.replaying import Replayed, replay_archived, replay_dead
+from rowq.spark.publish import Publisher
 from rowq.store.dialect import Session
+from rowq.store.stream import replay
 from tests.pipeline.past import let_die, payloads, work_off
 from tests.support.crowd import together
 from tests.support.database import Database, new_database

@@ -11,12 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import rowq
-from rowq import InvalidArgument, LakeMismatch, ManualClock, pipeline
+from rowq import InvalidArgument, LakeMismatch, ManualClock
 from rowq.model.fingerprint import fingerprint
-from rowq.pipeline import Source, measure
-from rowq.pipeline.overview import overview
-from rowq.pipeline.page import render
-from rowq.pipeline.report import Reports
+from rowq.spark import pipeline
+from rowq.spark.pipeline import Source, measure
+from rowq.spark.pipeline.overview import overview
+from rowq.spark.pipeline.page import render
+from rowq.spark.pipeline.report import Reports
 from tests.model.test_fingerprint import ALIKE
 from tests.pipeline.past import work_off
 from tests.pipeline.test_page import Outline

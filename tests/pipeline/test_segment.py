@@ -9,9 +9,9 @@ import pytest
 
 import rowq
 from rowq.connect import open_engine
-from rowq.engine import Engine
-from rowq.store.segment import Commit, Kind, Plan, Purge, Segment, count_lines, list_segments
-from rowq.tabular import open_tabular
+from rowq.engine.engine import Engine
+from rowq.spark.tables import open_tabular
+from rowq.store.stream.segment import Commit, Kind, Plan, Purge, Segment, count_lines, list_segments
 from tests.pipeline.past import work_off
 from tests.support.database import Database
 from tests.support.tables import faults_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rowq.engine import Engine
-from rowq.fusion import Fusion
-from rowq.lanes import Lanes
-from rowq.store.calls import Receive
+from rowq.engine.engine import Engine
+from rowq.engine.executor_pool import Lanes
+from rowq.engine.group_commit import Fusion
+from rowq.store.call import Receive
 
 
 def lines_of(engine: Engine) -> list[Fusion]:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 import rowq
-from rowq import waiting
+from rowq.engine import waiting
 from tests.rivals.process import say
 from tests.support.patience import eventually
 

@@ -11,7 +11,7 @@ import pytest
 
 import rowq
 from rowq.model.draft import prepare
-from rowq.store.calls import Send
+from rowq.store.call import Send
 from tests.rivals.process import Start
 from tests.support.background import Background
 from tests.support.crowd import together

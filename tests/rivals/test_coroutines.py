@@ -17,7 +17,7 @@ MANY = 300
 @pytest.fixture
 def nobody_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A receiver that waits looks once a second, woken or not: without that, a lost wake-up is a message that is not delivered."""
-    monkeypatch.setattr("rowq.waiting.SAFETY", float("inf"))
+    monkeypatch.setattr("rowq.engine.waiting.SAFETY", float("inf"))
 
 
 async def handle(broker: rowq.AsyncBroker) -> str:

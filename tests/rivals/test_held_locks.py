@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.store.postgresql import Postgresql
+from rowq.store.postgresql.dialect import Postgresql
 from tests.rivals.application import own_connection
 from tests.support.background import Background
 from tests.support.crowd import Crowd

@@ -25,8 +25,8 @@ OPTIONS: list[dict[str, Any]] = [{}, {"priority": 5}, {"delay": 0.2}, {"group": 
 @pytest.fixture(autouse=True)
 def looks_are_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a busy machine takes: a look at everything that took long is not repeated for a while."""
-    monkeypatch.setattr("rowq.store.times._CHEAP_MS", 1 << 62)
-    monkeypatch.setattr("rowq.store.heads._CHEAP", float("inf"))
+    monkeypatch.setattr("rowq.store.due_time._CHEAP_MS", 1 << 62)
+    monkeypatch.setattr("rowq.store.head_hint._CHEAP", float("inf"))
 
 
 @pytest.fixture

@@ -47,9 +47,9 @@ PIECES = (
 )
 ENDS = ("", "!", "\0", "://", ":", "@", "'")
 _OUR_OWN = (
-    *("rowq.spark", "rowq.pipeline", "rowq.server.doors.forq_environment"),  # what the operator says who starts them
-    *("rowq.store.queries", "rowq.store.migrations", "rowq.store.peq", "rowq.store.mariadb_statement"),  # our SQL
-    *("rowq.store.sqlite_session", "rowq.store.postgresql_session", "rowq.store.mariadb_examination"),
+    *("rowq.spark", "rowq.spark.pipeline", "rowq.server.compat.forq.environment"),  # what the operator says who starts them
+    *("rowq.store.query", "rowq.store.migrations", "rowq.store.postgresql.peq", "rowq.store.mariadb.statement"),  # our SQL
+    *("rowq.store.sqlite.session", "rowq.store.postgresql.session", "rowq.store.mariadb.doctor"),
 )
 """Modules whose patterns read no text of a stranger."""
 

@@ -12,11 +12,11 @@ import pytest
 
 import rowq
 from rowq.errors import InvalidArgument
+from rowq.server.api.route import Route
+from rowq.server.api.routes import ROUTES
+from rowq.server.auth.loopback import is_loopback
 from rowq.server.config import Config, check_exposed, load
-from rowq.server.listening import tls_context
-from rowq.server.loopback import is_loopback
-from rowq.server.route import Route
-from rowq.server.routes import ROUTES
+from rowq.server.http.listening import tls_context
 from tests.admin.conftest import with_pages
 from tests.admin.visiting import Visitor
 from tests.security.world import doors

@@ -14,9 +14,9 @@ import pytest
 
 import rowq
 from rowq import Broker, Where
-from rowq.server.examples import BODIES, PATHS
-from rowq.server.route import EVENTS, Route
-from rowq.server.routes import ROUTES
+from rowq.server.api.examples import BODIES, PATHS
+from rowq.server.api.route import EVENTS, Route
+from rowq.server.api.routes import ROUTES
 from tests.security.hostile import ALL, FEW, SQL
 from tests.security.world import doors, fetch
 from tests.support.blocking import LoopThread

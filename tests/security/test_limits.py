@@ -18,7 +18,7 @@ from rowq.model.cron import read_cron
 from rowq.model.draft import MAX_SEND
 from rowq.model.fingerprint import LOOKED_AT
 from rowq.model.retry import MAX_DELAYS
-from rowq.server.lockout import FAILURES
+from rowq.server.auth.lockout import FAILURES
 from rowq.server.logs import redact
 from rowq.server.service import Limits
 from tests.admin.conftest import with_pages
@@ -125,7 +125,7 @@ class TestTime:
         assert self.trickle(impatient, request("PUT", "/v1/queues/q", "Content-Length: 1000")) == 408
 
     def test_headers_that_trickle_are_given_up(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from rowq.server.protocol import make_protocol
+        from rowq.server.http.connection import make_protocol
         from tests.support import server as module
 
         short = make_protocol(http2=False, max_header_bytes=32_768, header_timeout=0.5, max_connections=100)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from rowq.arguments import to_reject
+from rowq.engine.arguments import to_reject
 from rowq.model.message import Draft
 from rowq.server.admin.pages import PAGES
 from tests.admin.conftest import Served, with_pages

@@ -32,8 +32,8 @@ def test_the_numbers_are_those_of_the_sources() -> None:
     from rowq.model.draft import MAX_KV_KEYS, MAX_NAME, MAX_SEND
     from rowq.model.payload import MAX_DEPTH
     from rowq.model.retry import MAX_DELAYS
+    from rowq.server.auth.lockout import FAILURES, WITHIN
     from rowq.server.config import Config
-    from rowq.server.lockout import FAILURES, WITHIN
     from rowq.wire import MAX_RECEIPTS
 
     config, text = Config(), PAGE.text

@@ -18,9 +18,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import rowq
 from rowq.server.admin.pages import PAGES
 from rowq.server.admin.session import COOKIE
+from rowq.server.api.routes import ROUTES
 from rowq.server.config import load
 from rowq.server.logs import redact
-from rowq.server.routes import ROUTES
 from rowq.server.tracing import Tracing
 from tests.admin.visiting import Visitor
 from tests.cli.driver import Run

@@ -10,12 +10,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rowq.ledger import Ledger
 from rowq.model.access import SCOPES
-from rowq.server.doors.choice import NAMES, open_doors, to_options
-from rowq.server.examples import BODIES, PATHS, QUERIES
-from rowq.server.gate import Gate
-from rowq.server.routes import ROUTES
+from rowq.server.api.examples import BODIES, PATHS, QUERIES
+from rowq.server.api.routes import ROUTES
+from rowq.server.auth.authentication import Gate
+from rowq.server.compat.registry import NAMES, open_doors, to_options
+from rowq.spark.ledger import Ledger
 from tests.security import expected
 from tests.security.expected import Expected
 from tests.server.support import ADMIN, PATIENCE, ask, key, serving

@@ -8,8 +8,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from rowq.server.openapi import describe
-from rowq.server.routes import ROUTES
+from rowq.server.api.openapi import describe
+from rowq.server.api.routes import ROUTES
 from tests.server.support import Answer
 
 DOCUMENT = describe(ROUTES, with_keys=True)

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from rowq.ledger import Ledger
-from rowq.meter import Meter
 from rowq.model.access import ApiKey, KnownKey, Scope, digest_of
-from rowq.server.examples import BODIES
-from rowq.server.gate import Gate
+from rowq.server.api.examples import BODIES
+from rowq.server.auth.authentication import Gate
 from rowq.server.metrics import Metrics
 from rowq.server.service import Limits
+from rowq.spark.ledger import Ledger
+from rowq.store.meter import Meter
 from tests.support.blocking import LoopThread
 from tests.support.server import Server
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from rowq.server import events
-from rowq.server.examples import PATHS
-from rowq.server.routes import ROUTES
+from rowq.server.api import events
+from rowq.server.api.examples import PATHS
+from rowq.server.api.routes import ROUTES
 from tests.server.promises import check_promised, check_schema
 from tests.server.support import ADMIN, Answer, Stream, ask, filled, key, serving
 from tests.support.background import Background

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rowq.server.gate import Gate
-from rowq.server.lockout import FAILURES
+from rowq.server.auth.authentication import Gate
+from rowq.server.auth.lockout import FAILURES
 from rowq.server.service import Limits
 from tests.server.support import ADMIN, PATIENCE, ask, ask_raw, key, read_answer, request, serving
 from tests.support.patience import eventually

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rowq.server import docs_page
-from rowq.server.openapi import describe
-from rowq.server.route import EVENTS, Route
-from rowq.server.routes import ROUTES
+from rowq.server.api import docs_page
+from rowq.server.api.openapi import describe
+from rowq.server.api.route import EVENTS, Route
+from rowq.server.api.routes import ROUTES
 from tests.server.support import ADMIN, Answer, Stream, ask, filled, key, serving, streaming
 from tests.support.server import Server
 

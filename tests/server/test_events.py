@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rowq import ManualClock
-from rowq.server import events
+from rowq.server.api import events
 from tests.server.dialogue import Dialogue
 from tests.server.support import ask, serving
 from tests.support.patience import eventually

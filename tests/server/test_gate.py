@@ -10,8 +10,8 @@ import pytest
 
 from rowq import Forbidden, ManualClock, TooManyFailures, Unauthorized
 from rowq.model.access import ApiKey, KnownKey, Right, Scope, digest_of
-from rowq.server.gate import ANYBODY, Gate
-from rowq.server.lockout import FAILURES, LOCKED_FOR, MOST_ADDRESSES, Lockout
+from rowq.server.auth.authentication import ANYBODY, Gate
+from rowq.server.auth.lockout import FAILURES, LOCKED_FOR, MOST_ADDRESSES, Lockout
 from tests.support.patience import eventually_async
 
 SECRET = "rowq_secret"  # noqa: S105

@@ -17,7 +17,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 
-from rowq.server.http2 import MAX_STREAMS, NUISANCES, STREAM_WINDOW
+from rowq.server.http.http2 import MAX_STREAMS, NUISANCES, STREAM_WINDOW
 from tests.server.test_protocol import Served, get, loop, serving
 from tests.support.patience import DEADLINE, eventually
 

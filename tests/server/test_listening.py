@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rowq.server.listening import allow_connections
+from rowq.server.http.listening import allow_connections
 
 
 @pytest.fixture

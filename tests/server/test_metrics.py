@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import rowq
 from rowq import Broker, ManualClock
-from rowq.meter import OTHER, Meter
 from rowq.model.lifecycle import REASONS
 from rowq.server.metrics import COUNTERS, FRESH, OLD, Metrics
+from rowq.store.meter import OTHER, Meter
 from tests.support.background import Background
 from tests.support.patience import eventually
 

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 import rowq
-from rowq.arguments import MAX_NOTE
-from rowq.server import examples, wording
-from rowq.server.openapi import describe
-from rowq.server.route import EVENTS, Route
-from rowq.server.routes import ROUTES
+from rowq.engine.arguments import MAX_NOTE
+from rowq.server.api import descriptions, examples
+from rowq.server.api.openapi import describe
+from rowq.server.api.route import EVENTS, Route
+from rowq.server.api.routes import ROUTES
 from rowq.server.service import Limits
 from tests.docs.page import page
 from tests.server.promises import DOCUMENT, check_schema, resolved
@@ -62,7 +62,7 @@ def test_every_operation_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize("route", ROUTES, ids=by_operation)
 def test_an_operation_is_told_in_words(route: Route) -> None:
     operation = OPERATIONS[route.operation]
-    assert operation["summary"] and operation["tags"][0] in wording.TAGS
+    assert operation["summary"] and operation["tags"][0] in descriptions.TAGS
     assert all(parameter["description"] for parameter in operation.get("parameters", []))
     assert all(parameter["example"] for parameter in operation.get("parameters", []) if parameter["in"] == "path")
 
@@ -138,11 +138,11 @@ def test_an_example_of_an_answer_is_sound(operation: str) -> None:
 def test_every_word_is_used() -> None:
     fields = {name for schema in SCHEMAS.values() for name in schema.get("properties", {})}
     own = {f"{schema}.{name}" for schema, known in SCHEMAS.items() for name in known.get("properties", {})}
-    assert set(wording.FIELDS) - fields - own == set()
-    assert set(wording.SCHEMAS) - set(SCHEMAS) == set()
+    assert set(descriptions.FIELDS) - fields - own == set()
+    assert set(descriptions.SCHEMAS) - set(SCHEMAS) == set()
     parameters = {parameter["name"] for operation in OPERATIONS.values() for parameter in operation.get("parameters", [])}
-    assert {name.rpartition(".")[2] for name in wording.PARAMETERS} == parameters
-    named = {name.partition(".")[0] for name in wording.PARAMETERS if "." in name}
+    assert {name.rpartition(".")[2] for name in descriptions.PARAMETERS} == parameters
+    named = {name.partition(".")[0] for name in descriptions.PARAMETERS if "." in name}
     assert (named | set(examples.QUERIES) | set(examples.ANSWERS) | set(examples.EVENTS)) - set(OPERATIONS) == set()
     assert {tag["name"] for tag in DOCUMENT["tags"]} == {route.tag for route in ROUTES}
 
@@ -207,7 +207,7 @@ def test_the_reference_lists_every_route() -> None:
 def test_the_reference_lists_every_refusal() -> None:
     listed = {int(row[0]): tuple(re.findall(r"`(\w+)`", row[1])) for row in HTTP.table("status")}
     of_the_connection = {405: ("method_not_allowed",), 431: ("headers_too_large",)}
-    assert listed == {status: codes for status, (_, _, codes) in wording.REFUSALS.items()} | of_the_connection
+    assert listed == {status: codes for status, (_, _, codes) in descriptions.REFUSALS.items()} | of_the_connection
 
 
 def test_the_reference_tells_the_limits_that_hold() -> None:

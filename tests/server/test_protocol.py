@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 
 import rowq
-from rowq.server.protocol import make_protocol
+from rowq.server.http.connection import make_protocol
 from tests.support.patience import DEADLINE, eventually
 
 LIMITS: dict[str, Any] = {"http2": False, "max_header_bytes": 2000, "header_timeout": 60.0, "max_connections": 100}
@@ -421,7 +421,7 @@ def test_a_stop_waits_for_the_request_that_is_being_served(loop: str) -> None:
 
 
 def test_http2_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "h2" or name.startswith("rowq.server.http2")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "h2" or name.startswith("rowq.server.http.http2")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "h2", None)
     with pytest.raises(rowq.InvalidArgument, match=r"pip install rowq\[http2\]"):

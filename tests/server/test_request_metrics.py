@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rowq.server.board import Board
 from rowq.server.shared_meter import SharedMeter
+from rowq.server.worker_state import Board
 from tests.support.serving import Served
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.server import bounded
+from rowq.server.http import bounded
 from tests.server.support import ask, key, serving
 from tests.support.patience import eventually
 

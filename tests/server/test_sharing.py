@@ -13,14 +13,14 @@ import pytest
 
 import rowq
 from rowq import ManualClock
-from rowq.meter import MAX_QUEUES, OTHER, Meter, Tally
 from rowq.model.lifecycle import REASONS
 from rowq.model.message import Outcome
-from rowq.server.board import PAGE_BYTES, Board, Page
 from rowq.server.event_streams import InFlight
 from rowq.server.metrics import COUNTERS, FRESH, Metrics
 from rowq.server.shared_event_streams import MOST_AT_ONCE, SharedEventStreams
 from rowq.server.shared_meter import SharedMeter
+from rowq.server.worker_state import PAGE_BYTES, Board, Page
+from rowq.store.meter import MAX_QUEUES, OTHER, Meter, Tally
 from tests.server.test_metrics import Seconds
 from tests.support.patience import eventually
 

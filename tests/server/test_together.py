@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from rowq import ManualClock
-from rowq.fusion import Fusion
+from rowq.engine.group_commit import Fusion
 from tests.server.support import PATIENCE, ask, serving
 from tests.support.background import Background
 from tests.support.patience import eventually

@@ -16,7 +16,7 @@ from opentelemetry.trace import NoOpTracerProvider, SpanKind, StatusCode
 
 from rowq.errors import QueueFull
 from rowq.model.draft import MAX_HEADER_BYTES, Prepared
-from rowq.server.doors.choice import open_doors
+from rowq.server.compat.registry import open_doors
 from rowq.server.tracing import Tracing, open_tracing
 from rowq.store.dialect import Row
 from tests.server.support import ask, serving

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rowq import waiting
+from rowq.engine import waiting
 from tests.server.dialogue import Dialogue
 from tests.server.support import ask, serving
 from tests.support.patience import eventually

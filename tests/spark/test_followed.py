@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import rowq
-from rowq import pipeline
-from rowq.pipeline.archiving import Archiver
-from rowq.store.segment import KINDS
+from rowq.spark import pipeline
+from rowq.spark.pipeline.archiving import Archiver
+from rowq.store.stream.segment import KINDS
 from tests.rivals.process import Rival
 from tests.support.asking import ask
 from tests.support.database import PostgresqlDatabase

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from rowq.spark.options import OPTIONS
-from rowq.tabular import KINDS, SCHEMAS
+from rowq.spark.tables import KINDS, SCHEMAS
 from tests.docs.page import page
 
 REFERENCE = page("docs/reference/spark.md")

@@ -13,7 +13,7 @@ import rowq.spark
 from rowq import InvalidArgument
 
 
-@pytest.mark.parametrize("module", ["rowq", "rowq.cli.main", "rowq.spark", "rowq.ledger"])
+@pytest.mark.parametrize("module", ["rowq", "rowq.cli.main", "rowq.spark", "rowq.spark.ledger"])
 def test_whoever_does_not_use_spark_does_not_pay_for_it(module: str) -> None:
     look = f"import sys, {module}; print([name for name in ('pyspark', 'pyarrow') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.strip() == "[]"

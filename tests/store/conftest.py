@@ -12,7 +12,7 @@ import pytest
 
 import rowq
 from rowq import Broker
-from rowq.store.sqlite import Sqlite
+from rowq.store.sqlite.dialect import Sqlite
 from tests.store.driver import Spy
 
 Connect = Callable[..., Broker]

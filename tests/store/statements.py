@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from rowq.store.queries import LIST_PARAMETER
-from rowq.store.sqlite import Sqlite
+from rowq.store.query import LIST_PARAMETER
+from rowq.store.sqlite.dialect import Sqlite
 
 Statement = tuple[str, dict[str, Any]]
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rowq.store.migrations import VERSION
-from rowq.store.queries import read_sql
+from rowq.store.query import read_sql
 
 _COMMENT = re.compile(r"--[^\n]*")
 _TAKES_AWAY = re.compile(r"\bDROP (?:COLUMN|SEQUENCE)\b|\bRENAME\b|\bTRUNCATE\b|\bDELETE\b|\bALTER COLUMN \w+ (?:TYPE|SET NOT NULL)\b")

@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 import pytest
 
 from rowq import Broker, Draft, OutcomeUnknown, QueueFull, StoreBusy, StoreError, StoreFull
-from rowq.arguments import to_receipt
+from rowq.engine.arguments import to_receipt
+from rowq.engine.executor import Lane
 from rowq.model.draft import prepare
 from rowq.model.lifecycle import Ack
-from rowq.store.calls import Act, Call, Receive, Send, Settle
-from rowq.store.lane import Lane
-from rowq.store.work import Work
+from rowq.store.call import Act, Call, Receive, Send, Settle
+from rowq.store.transaction import Work
 from tests.store.driver import Spy, error
 
 

@@ -9,7 +9,7 @@ import pytest
 import rowq
 from rowq import StoreUnavailable
 from rowq.store import migrations
-from rowq.store.retrying import ConnectionLost
+from rowq.store.retry import ConnectionLost
 from tests.support.database import Database
 
 

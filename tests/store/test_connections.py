@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from rowq import StoreUnavailable
-from rowq.store import connections as module
-from rowq.store.connections import Connections, Refused
+from rowq.store.server import connections as module
+from rowq.store.server.connections import Connections, Refused
 
 
 class Fake:

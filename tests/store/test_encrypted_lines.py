@@ -18,11 +18,11 @@ import pytest
 from psycopg import pq
 
 import rowq
-from rowq.airway import Airway
-from rowq.fusion import Fusion
-from rowq.store import postgresql_line
-from rowq.store.calls import Call
-from rowq.store.postgresql_line import Pipeline
+from rowq.engine.async_group_commit import Airway
+from rowq.engine.group_commit import Fusion
+from rowq.store.call import Call
+from rowq.store.postgresql import pipeline
+from rowq.store.postgresql.pipeline import Pipeline
 from tests.engine.jobs import Job
 from tests.support.background import Background
 from tests.support.servers import PostgresqlServer, fresh, shared_postgresql
@@ -76,7 +76,7 @@ class Wire:
 @pytest.fixture(params=[(1, 1), (1, 2), (3, 2)], ids=["whole", "in halves", "three in halves"])
 def line(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
     """Whoever waits for the socket once too often waits for longer than the test."""
-    monkeypatch.setattr(postgresql_line, "_PATIENCE_MS", 60_000)
+    monkeypatch.setattr(pipeline, "_PATIENCE_MS", 60_000)
     wire: Any = Wire(*request.param)
     raw: Any = SimpleNamespace(pgconn=wire, adapters=psycopg.adapters, connection=None, close=lambda: None)
     yield Pipeline(raw, prepares=False)
@@ -135,7 +135,7 @@ def _pass_on(secure: ssl.SSLSocket, server: socket.socket) -> bool:
 
 
 def test_answers_of_all_sizes_arrive_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresql_line, "_PATIENCE_MS", 60_000)
+    monkeypatch.setattr(pipeline, "_PATIENCE_MS", 60_000)
     server = shared_postgresql()
     if not isinstance(server, PostgresqlServer):
         pytest.skip("a server of one's own may be encrypted already")

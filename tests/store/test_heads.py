@@ -9,10 +9,10 @@ import pytest
 
 import rowq
 from rowq import Broker
-from rowq.store.calls import Receive
-from rowq.store.heads import BEGINNING, Heads, Taken
-from rowq.store.herald import Place, Tidings
-from rowq.store.lane import Lane
+from rowq.engine.executor import Lane
+from rowq.store.call import Receive
+from rowq.store.head_hint import BEGINNING, Heads, Taken
+from rowq.store.notify.notifier import Place, Tidings
 from tests.support.database import new_database
 
 DEAR = 0.006
@@ -99,7 +99,7 @@ def test_what_another_process_tells_lowers_the_hint(broker: Broker) -> None:
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_a_claim_that_is_rolled_back_leaves_no_hint_behind_what_it_took(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else holds what another call of the same transaction needs; alone, this one begins where it began."""
-    monkeypatch.setattr("rowq.store.heads._SCAN_EVERY", 60.0)
+    monkeypatch.setattr("rowq.store.head_hint._SCAN_EVERY", 60.0)
     with rowq.connect(new_database(kind, tmp_path).url, upkeep=False) as broker:
         broker.configure("limited", throughput_limit=1_000)
         broker.receive("limited")

@@ -15,8 +15,8 @@ import rowq
 from rowq import Broker, Draft, InvalidArgument, PayloadTooLarge, SchemaMismatch, StoreBusy
 from rowq.clock import SharedClock
 from rowq.store import migrations
-from rowq.store.mariadb import Mariadb
-from rowq.store.mariadb_statement import MariadbQueries, quoting
+from rowq.store.mariadb.dialect import Mariadb
+from rowq.store.mariadb.statement import MariadbQueries, quoting
 from tests.support.background import Background
 from tests.support.database import MariadbDatabase, run
 from tests.support.life import bury, depths, drain, take
@@ -422,7 +422,7 @@ def test_an_interrupt_between_question_and_answer_ends_the_connection(broker: Br
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rowq.store.mariadb_answer._read", interrupted)
+    monkeypatch.setattr("rowq.store.mariadb.answer._read", interrupted)
     with pytest.raises(KeyboardInterrupt):
         broker.stats("q")
     monkeypatch.undo()

@@ -12,9 +12,10 @@ import pytest
 
 import rowq
 from rowq import Broker, Finding
-from rowq.store import mariadb_examination, migrations
+from rowq.store import migrations
 from rowq.store.dialect import Row
-from rowq.store.mariadb_examination import examine
+from rowq.store.mariadb import doctor
+from rowq.store.mariadb.doctor import examine
 from tests.support.database import run
 from tests.support.patience import eventually
 from tests.support.servers import MariadbServer
@@ -129,7 +130,7 @@ def test_an_application_that_reads_with_locks_is_found(server: Sound, broker: Br
 
 
 def test_whoever_holds_a_snapshot_is_named(broker: Broker, app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mariadb_examination, "_LONG", 1)
+    monkeypatch.setattr(doctor, "_LONG", 1)
     run(app, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
     id = run(app, "SELECT CONNECTION_ID()").fetchone()[0]
     eventually(lambda: "oldest snapshot" in ill(broker))
@@ -141,7 +142,7 @@ def test_whoever_holds_a_snapshot_is_named(broker: Broker, app: Any, monkeypatch
 
 
 def test_whoever_holds_locks_is_named(broker: Broker, app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mariadb_examination, "_LONG_LOCKED", 1)
+    monkeypatch.setattr(doctor, "_LONG_LOCKED", 1)
     broker.send("q", "x")
     run(app, "START TRANSACTION")
     run(app, "SELECT * FROM rowq_ready FOR UPDATE").fetchall()
@@ -151,7 +152,7 @@ def test_whoever_holds_locks_is_named(broker: Broker, app: Any, monkeypatch: pyt
 
 
 def test_deleted_rows_that_pile_up_are_found(broker: Broker, app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mariadb_examination, "_MANY_VERSIONS", 20)
+    monkeypatch.setattr(doctor, "_MANY_VERSIONS", 20)
     run(app, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
     run(app, "SELECT * FROM rowq_ready").fetchall()
     for number in range(30):
@@ -167,7 +168,7 @@ def test_tables_that_are_behind_are_found(broker: Broker, monkeypatch: pytest.Mo
 
 
 def test_a_server_that_is_nearly_full_is_found(server: Sound, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mariadb_examination, "_FULL", 0.01)
+    monkeypatch.setattr(doctor, "_FULL", 0.01)
     assert "connections" in ill(broker)
 
 

@@ -15,9 +15,9 @@ import pytest
 
 import rowq
 from rowq import Broker, InvalidArgument, OutcomeUnknown, SchemaMismatch, StoreBusy, StoreFull, StoreReadOnly, StoreUnavailable
-from rowq.store.mariadb import Mariadb
-from rowq.store.mariadb_error import translate
-from rowq.store.mariadb_examination import refused_release
+from rowq.store.mariadb.dialect import Mariadb
+from rowq.store.mariadb.doctor import refused_release
+from rowq.store.mariadb.errors import translate
 from tests.support.background import Background
 from tests.support.database import run
 from tests.support.life import depths, drain, take

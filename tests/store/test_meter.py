@@ -11,8 +11,8 @@ import pytest
 
 import rowq
 from rowq import Broker, Draft, ManualClock
-from rowq.meter import OTHER, Histogram, Meter, QueueMeter
-from rowq.store.work import Work
+from rowq.store.meter import OTHER, Histogram, Meter, QueueMeter
+from rowq.store.transaction import Work
 from tests.store.conftest import Connect
 from tests.support.crowd import together
 
@@ -292,7 +292,7 @@ def test_the_wait_is_left_out_where_nobody_knows_when_it_began(connect: Connect,
 
 
 def test_the_memory_of_returns_is_bounded(meter: Meter, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.meter.MAX_RETURNED", 3)
+    monkeypatch.setattr("rowq.store.meter.MAX_RETURNED", 3)
     broker.send_many("q", list(range(5)))
     broker.nack_many(broker.receive("q", max=5), delay=0)
     assert len(meter._returned) == 3

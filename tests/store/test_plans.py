@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rowq import Broker, Draft
-from rowq.store.sqlite import Sqlite
+from rowq.store.sqlite.dialect import Sqlite
 from tests.store.conftest import Connect
 from tests.store.statements import plan_of
 

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 import rowq
-from rowq.store import postgresql_herald
-from rowq.store.postgresql_error import is_worth_another_try, refusal, translate
+from rowq.store.postgresql import notifier
+from rowq.store.postgresql.errors import is_worth_another_try, refusal, translate
 from tests.rivals.conftest import with_option
 from tests.support.asking import ask
 from tests.support.crowd import together
@@ -179,7 +179,7 @@ def test_a_refused_connection_says_why_and_is_tried_again_where_that_may_help(wo
 
 def test_a_broker_that_has_waited_is_closed_without_waiting_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The listener looks up by itself once an hour here: it ends since the close tells it to."""
-    monkeypatch.setattr(postgresql_herald, "_LOOK_UP_EVERY", 3600.0)
+    monkeypatch.setattr(notifier, "_LOOK_UP_EVERY", 3600.0)
     with rowq.connect(url, upkeep=False) as broker:
         herald: Any = broker._engine._herald
         broker.receive("q", wait=0.1)

@@ -16,7 +16,8 @@ from psycopg.conninfo import make_conninfo
 
 import rowq
 from rowq import Broker, Finding
-from rowq.store import migrations, postgresql_bystander, postgresql_examination
+from rowq.store import migrations
+from rowq.store.postgresql import activity, doctor
 from tests.support.patience import eventually
 from tests.support.servers import PostgresqlServer, own_pgbouncer
 from tests.support.servers.server import Setting
@@ -149,10 +150,10 @@ def test_a_database_at_work_is_well(url: str) -> None:
 
 
 def test_versions_that_were_never_tried_are_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresql_examination, "_NEWEST_KNOWN", 15)
+    monkeypatch.setattr(doctor, "_NEWEST_KNOWN", 15)
     newer = examined(url)["PostgreSQL version"]
     assert newer.ok and "newer" in newer.detail
-    monkeypatch.setattr(postgresql_examination, "_OLDEST_GOOD", 19)
+    monkeypatch.setattr(doctor, "_OLDEST_GOOD", 19)
     assert not examined(url)["PostgreSQL version"].ok
 
 
@@ -255,7 +256,7 @@ def test_a_server_with_few_connections_left_is_told(url: str) -> None:
 
 
 def test_limits_of_a_database_and_of_a_user_are_told(server: Sound, url: str, role: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresql_bystander, "_PATIENCE", 0.1)
+    monkeypatch.setattr(activity, "_PATIENCE", 0.1)
     name = name_of(url)
     own = dressed(server, url, role)
     run(url, f"GRANT USAGE ON SCHEMA rowq TO {role}", f"GRANT SELECT ON ALL TABLES IN SCHEMA rowq TO {role}")
@@ -286,7 +287,7 @@ def test_behind_a_pooler_by_session_notifications_arrive(server: Sound, url: str
 
 
 def test_a_pooler_with_nothing_to_spare_keeps_nobody_waiting(server: Sound, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresql_bystander, "_PATIENCE", 0.1)
+    monkeypatch.setattr(activity, "_PATIENCE", 0.1)
     with own_pgbouncer(server, default_pool_size=1) as pooler:
         found = examined(pooler.url(name_of(url)))["wake-ups"]
         assert not found.ok and found.detail == "could not be tried: no connection within 0.2 s"
@@ -301,7 +302,7 @@ def test_a_notification_that_does_not_arrive_is_told(url: str, monkeypatch: pyte
         return spoken(self, "" if str(query).startswith("NOTIFY") else query, *rest, **more)
 
     monkeypatch.setattr(psycopg.Connection, "execute", forget)
-    monkeypatch.setattr(postgresql_bystander, "_PATIENCE", 0.05)
+    monkeypatch.setattr(activity, "_PATIENCE", 0.05)
     assert ills(url) == ["wake-ups"]
 
 
@@ -324,7 +325,7 @@ def test_whoever_holds_a_snapshot_is_told(url: str, stranger: psycopg.Connection
     stranger.execute("SELECT   17\nAS first")
     young = examined(url)["oldest snapshot"]
     assert young.ok and young.detail.endswith("s old")
-    monkeypatch.setattr(postgresql_bystander, "_LONG", 0.0)
+    monkeypatch.setattr(activity, "_LONG", 0.0)
     old = examined(url)["oldest snapshot"]
     pid = stranger.info.backend_pid
     assert not old.ok
@@ -335,7 +336,7 @@ def test_whoever_holds_a_snapshot_is_told(url: str, stranger: psycopg.Connection
 def test_only_snapshots_that_see_our_tables_count(
     server: Sound, url: str, stranger: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_bystander, "_LONG", 0.0)
+    monkeypatch.setattr(activity, "_LONG", 0.0)
     stranger.execute("SELECT 'read committed: it looks afresh each time'")
     with psycopg.connect(server.home) as elsewhere:
         elsewhere.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -360,7 +361,7 @@ def test_a_prepared_transaction_that_was_left_behind_is_told(
     stranger.autocommit = True
     try:
         assert examined(url)["prepared transactions"].ok
-        monkeypatch.setattr(postgresql_bystander, "_LONG", 0.0)
+        monkeypatch.setattr(activity, "_LONG", 0.0)
         found = examined(url)["prepared transactions"]
         assert not found.ok and "'left behind' of postgres" in found.detail
         assert "ROLLBACK PREPARED 'left behind'" in str(found.advice)
@@ -373,7 +374,7 @@ def test_a_slot_that_keeps_the_log_for_nobody_is_told(url: str, monkeypatch: pyt
     try:
         assert examined(url)["replication slots"].ok
         run(url, "CREATE TABLE filler AS SELECT generate_series(1, 10000)")
-        monkeypatch.setattr(postgresql_bystander, "_MUCH_LOG", 100_000)
+        monkeypatch.setattr(activity, "_MUCH_LOG", 100_000)
         found = examined(url)["replication slots"]
         assert not found.ok and found.detail.startswith("gone, which nobody uses,")
         assert "pg_drop_replication_slot('gone')" in str(found.advice)
@@ -387,7 +388,7 @@ def test_a_standby_that_holds_a_snapshot_is_told(server: Sound, url: str, slot: 
         reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         reader.execute("SELECT 'a report that takes its time'")
         assert ills(url) == []
-        monkeypatch.setattr(postgresql_bystander, "_MANY_TRANSACTIONS", 10)
+        monkeypatch.setattr(activity, "_MANY_TRANSACTIONS", 10)
         run(url, *["SELECT pg_current_xact_id()"] * 20)
         check = "replication slots" if slot else "oldest snapshot"
         eventually(lambda: ills(url) == [check])
@@ -425,7 +426,7 @@ def test_whoever_locks_our_tables_is_told_and_not_waited_for(
 ) -> None:
     stranger.execute("LOCK TABLE rowq.rowq_ready IN ACCESS EXCLUSIVE MODE")
     assert examined(url)["locks"].ok
-    monkeypatch.setattr(postgresql_bystander, "_LONG_LOCK", 0.0)
+    monkeypatch.setattr(activity, "_LONG_LOCK", 0.0)
     with waiting(url, "SELECT * FROM rowq.rowq_ready"):
         found = eventually(lambda: [found for found in [examined(url)["locks"]] if "1 wait for it" in found.detail])[0]
         assert found.detail.startswith(f"pid {stranger.info.backend_pid} (postgres, reports) idle in transaction")
@@ -436,7 +437,7 @@ def test_whoever_locks_our_tables_is_told_and_not_waited_for(
 def test_whoever_has_written_to_our_tables_and_not_committed_is_told(
     url: str, stranger: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_bystander, "_LONG_LOCK", 0.0)
+    monkeypatch.setattr(activity, "_LONG_LOCK", 0.0)
     with rowq.connect(url, upkeep=False) as broker:
         stranger.execute("SELECT * FROM rowq.rowq_ready")
         assert findings(broker)["locks"].ok
@@ -494,7 +495,7 @@ def test_whoever_may_vacuum_is_known_by_what_was_granted(server: Sound, url: str
 
 
 def test_dead_rows_that_nobody_clears_are_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresql_examination, "_MANY_DEAD_ELSEWHERE", 1_000)
+    monkeypatch.setattr(doctor, "_MANY_DEAD_ELSEWHERE", 1_000)
     run(url, "ALTER TABLE rowq.rowq_ready SET (autovacuum_enabled = false)", *leaving(2_000))
     found = heap(url)
     assert found.detail == "rowq_ready: 2,000 beside 0 live ones, never vacuumed"
@@ -504,7 +505,7 @@ def test_dead_rows_that_nobody_clears_are_told(url: str, monkeypatch: pytest.Mon
 
 
 def test_dead_rows_that_vacuum_may_not_clear_are_told(url: str, stranger: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgresql_examination, "_MANY_DEAD_ELSEWHERE", 1_000)
+    monkeypatch.setattr(doctor, "_MANY_DEAD_ELSEWHERE", 1_000)
     stranger.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     stranger.execute("SELECT 1")
     run(url, *leaving(2_000))
@@ -529,7 +530,7 @@ def heap(url: str) -> Finding:
 
 def test_a_table_that_is_mostly_air_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert examined(url)["size"].detail.endswith(" MB")
-    monkeypatch.setattr(postgresql_examination, "_LARGE", 100_000)
+    monkeypatch.setattr(doctor, "_LARGE", 100_000)
     run(url, *leaving(5_000))
     found = eventually(lambda: [found for found in [examined(url)["size"]] if not found.ok])[0]
     assert found.detail.startswith("rowq_ready: ") and found.detail.endswith("for 0 rows")

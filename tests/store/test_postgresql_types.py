@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from rowq.store.postgresql_types import Numbers, wired
+from rowq.store.postgresql.types import Numbers, wired
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 255, 256, 257, 512, 1_000, 3_001])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import rowq
 from rowq.store.changes import _WRITES
-from rowq.store.sqlite import Sqlite
+from rowq.store.sqlite.dialect import Sqlite
 from tests.store.statements import explain, statements_of
 
 _BUILT_NAMES = re.compile(r'f"(\w+_)\{')

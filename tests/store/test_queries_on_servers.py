@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.store.postgresql import Postgresql
-from rowq.store.postgresql_session import PostgresqlSession
-from rowq.store.queries import LIST_PARAMETER
+from rowq.store.postgresql.dialect import Postgresql
+from rowq.store.postgresql.session import PostgresqlSession
+from rowq.store.query import LIST_PARAMETER
 from tests.support.database import PostgresqlDatabase
 
 _BUILT_NAMES = re.compile(r'f"(\w+_)\{')

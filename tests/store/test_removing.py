@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rowq.arguments import PIECE
 from rowq.connect import open_engine
-from rowq.engine import Engine
+from rowq.engine.arguments import PIECE
+from rowq.engine.engine import Engine
 from rowq.model.lifecycle import Ack, Reject
 from rowq.model.message import Delivery, Where
 from tests.support.database import KINDS, new_database

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq import Broker, ManualClock, retiring
-from rowq.meter import Meter
-from rowq.retiring import PIECE, Retiring
+from rowq import Broker, ManualClock
+from rowq.engine import retention as retiring
+from rowq.engine.retention import PIECE, Retiring
+from rowq.store.meter import Meter
 from tests.support.database import KINDS, new_database
 from tests.support.patience import eventually
 

@@ -13,7 +13,7 @@ import pytest
 import rowq
 from rowq import SchemaMismatch
 from rowq.store.migrations import VERSION
-from rowq.store.queries import read_sql
+from rowq.store.query import read_sql
 from tests.support.asking import ask
 from tests.support.servers import Server, shared_mariadb, shared_postgresql
 

@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from rowq import Broker, ManualClock
-from rowq.store.times import FULL_LOOK_EVERY_MS, LOOK_EVERY_MS
+from rowq.store.due_time import FULL_LOOK_EVERY_MS, LOOK_EVERY_MS
 
 BEGINNING = -1
 

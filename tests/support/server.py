@@ -13,10 +13,10 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from rowq.connect import open_engine
-from rowq.server.app import App
-from rowq.server.doors.door import Door
-from rowq.server.gate import Gate
-from rowq.server.protocol import make_protocol
+from rowq.server.application import App
+from rowq.server.auth.authentication import Gate
+from rowq.server.compat.api import Door
+from rowq.server.http.connection import make_protocol
 from rowq.server.service import Limits, Service
 from tests.support.blocking import LoopThread
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.publishing import Publisher, open_publisher
-from rowq.tabular import Tabular, open_tabular
+from rowq.spark.publish import Publisher, open_publisher
+from rowq.spark.tables import Tabular, open_tabular
 from tests.rivals.conftest import database, kind, url
 from tests.rivals.process import Start, starting
 

@@ -13,7 +13,7 @@ import uuid
 
 import pyarrow as pa
 
-from rowq.publishing import Mapping, Publisher, open_publisher
+from rowq.spark.publish import Mapping, Publisher, open_publisher
 from tests.rivals.process import say
 
 

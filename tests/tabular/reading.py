@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rowq.tabular import SCHEMAS, Tabular
+from rowq.spark.tables import SCHEMAS, Tabular
 
 
 def rows_of(tabular: Tabular, kind: str, *, parts: int = 3, queues: Sequence[str] | None = None, **options: Any) -> list[dict[str, Any]]:

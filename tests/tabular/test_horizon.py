@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rowq import Broker
-from rowq.store import postgresql_horizon
-from rowq.store.mariadb_horizon import MariadbHorizon
-from rowq.store.mariadb_session import MariadbSession
-from rowq.tabular import LOGS, Tabular, open_tabular
+from rowq.spark.tables import LOGS, Tabular, open_tabular
+from rowq.store.mariadb.session import MariadbSession
+from rowq.store.mariadb.watermark import MariadbHorizon
+from rowq.store.postgresql import watermark
 from tests.rivals.process import Start
 from tests.support.asking import ask
 from tests.support.background import Background
@@ -152,14 +152,14 @@ def test_a_transaction_that_is_rolled_back_leaves_a_gap_and_no_delay(
 def made_patient(url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
     """Lets a reader wait for open transactions for a minute instead of a second; gives whether one waits now."""
     if url.startswith("postgresql"):
-        looks, real_look = list[frozenset[str]](), postgresql_horizon._still_there
+        looks, real_look = list[frozenset[str]](), watermark._still_there
 
         def look(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
             looks.append(now)
             return real_look(before, now)
 
-        monkeypatch.setattr(postgresql_horizon, "PATIENCE", PATIENT)
-        monkeypatch.setattr(postgresql_horizon, "_still_there", look)
+        monkeypatch.setattr(watermark, "PATIENCE", PATIENT)
+        monkeypatch.setattr(watermark, "_still_there", look)
         return lambda: bool(looks)
     real_rows = MariadbSession.rows
 

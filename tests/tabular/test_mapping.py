@@ -11,7 +11,7 @@ import pytest
 import rowq
 from rowq.model.draft import Prepared, is_plain, with_delay
 from rowq.model.mapping import Drafting, Mapping
-from rowq.publishing import Publisher
+from rowq.spark.publish import Publisher
 
 
 def drafted(mapping: Mapping, **columns: Any) -> list[Prepared]:

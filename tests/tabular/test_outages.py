@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import rowq
-from rowq.publishing import Mapping, open_publisher
-from rowq.tabular import Piece, open_tabular
+from rowq.spark.publish import Mapping, open_publisher
+from rowq.spark.tables import Piece, open_tabular
 from tests.support.patience import eventually
 from tests.support.servers import PostgresqlServer, fresh, own_pgbouncer, own_postgresql
 from tests.support.tables import faults_of

@@ -9,8 +9,8 @@ import pytest
 
 import rowq
 from rowq import Broker
-from rowq.publishing import Mapping, Publisher, open_publisher
-from rowq.tabular import open_tabular
+from rowq.spark.publish import Mapping, Publisher, open_publisher
+from rowq.spark.tables import open_tabular
 from tests.support.crowd import together
 from tests.support.database import Database, run
 from tests.support.life import depths

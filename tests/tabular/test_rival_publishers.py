@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from rowq import Broker, Delivery
-from rowq.publishing import Mapping, Publisher, open_publisher
+from rowq.spark.publish import Mapping, Publisher, open_publisher
 from tests.rivals.process import ROOT, Start, kill_at_random
 from tests.support.crowd import together
 from tests.support.tables import faults_of

@@ -8,8 +8,8 @@ import pytest
 
 import rowq
 from rowq import Broker
-from rowq.ledger import Ledger, open_ledger
-from rowq.tabular import PLACE_COLUMNS, SCHEMAS, Tabular
+from rowq.spark.ledger import Ledger, open_ledger
+from rowq.spark.tables import PLACE_COLUMNS, SCHEMAS, Tabular
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 import rowq
 from rowq import Broker, Draft
 from rowq.ids import message_id
+from rowq.spark.tables import KINDS, SCHEMAS, Piece, Tabular, open_tabular
 from rowq.store.dialect import Dialect
-from rowq.tabular import KINDS, SCHEMAS, Piece, Tabular, open_tabular
 from tests.support.database import Database, run
 from tests.tabular.reading import rows_of, said
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from rowq.model.cron import read_cron
-from rowq.store import queries
-from rowq.store.mariadb_statement import MariadbQueries
-from rowq.store.postgresql_session import PostgresqlQueries
-from rowq.store.queries import Queries
-from rowq.store.sqlite_session import SqliteQueries
+from rowq.store import query
+from rowq.store.mariadb.statement import MariadbQueries
+from rowq.store.postgresql.session import PostgresqlQueries
+from rowq.store.query import Queries
+from rowq.store.sqlite.session import SqliteQueries
 from tests.support.servers import Unavailable
 from trust.sabotage.defect import Defect, NotThere
 from trust.sabotage.defects import DEFECTS
@@ -64,9 +64,9 @@ def test_a_damaged_file_can_be_read_and_says_something_else(defect: Defect, monk
         return
     if "/peq/" in defect.file:
         return  # no queries of ours: procedures, which PostgreSQL reads when a door is made
-    whole, read = sound_queries(), queries.read_sql
+    whole, read = sound_queries(), query.read_sql
     name = Path(defect.file).name
-    monkeypatch.setattr(queries, "read_sql", lambda file, **options: text if file == name else read(file, **options))
+    monkeypatch.setattr(query, "read_sql", lambda file, **options: text if file == name else read(file, **options))
     damaged = read_queries()
     assert len(damaged) == len(whole) and damaged != whole
 

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 import pytest
 from redis import Redis
 
-from rowq.store import redis_herald, settings_cache
-from rowq.store.herald import Tidings
-from rowq.store.redis_herald import RedisHerald
-from rowq.store.settings_cache import RedisSettingsCache
+from rowq.store.notify import redis as redis_herald
+from rowq.store.notify import settings_cache
+from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.redis import RedisHerald
+from rowq.store.notify.settings_cache import RedisSettingsCache
 from tests.support.patience import eventually
 from tests.support.servers import RedisServer, own_redis, shared_redis
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq import Broker, InvalidArgument, waiting
-from rowq.store.server_dialect import ServerDialect
-from rowq.store.sqlite import Sqlite
+from rowq import Broker, InvalidArgument
+from rowq.engine import waiting
+from rowq.store.server.dialect import ServerDialect
+from rowq.store.sqlite.dialect import Sqlite
 from tests.support.background import Background
 from tests.support.database import Database
 from tests.support.patience import eventually

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 from redis import Redis
 
-from rowq.store import redis_herald
-from rowq.store.herald import Tidings
-from rowq.store.redis_connection import RedisConnection
-from rowq.store.redis_herald import RedisHerald
+from rowq.store.notify import redis as redis_herald
+from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.redis import RedisHerald
+from rowq.store.notify.redis_connection import RedisConnection
 from tests.rivals.forking import fork
 from tests.support.background import Background
 from tests.support.patience import eventually

@@ -11,9 +11,9 @@ import pytest
 from redis import Redis
 
 from rowq.errors import InvalidArgument
-from rowq.store import redis_herald
-from rowq.store.herald import Tidings
-from rowq.store.redis_connection import RedisAway, RedisConnection, check_redis_url
+from rowq.store.notify import redis as redis_herald
+from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.redis_connection import RedisAway, RedisConnection, check_redis_url
 from tests.support.background import Background
 from tests.support.patience import eventually
 from tests.support.servers import RedisServer, own_redis

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from rowq.store import settings_cache
-from rowq.store.redis_connection import RedisConnection
-from rowq.store.settings_cache import MISSING, NoSettingsCache, RedisSettingsCache
+from rowq.store.notify import settings_cache
+from rowq.store.notify.redis_connection import RedisConnection
+from rowq.store.notify.settings_cache import MISSING, NoSettingsCache, RedisSettingsCache
 from tests.rivals.forking import fork
 from tests.support.background import Background
 from tests.support.crowd import together

@@ -8,8 +8,8 @@ from typing import Any
 
 from rowq import Delivery
 from rowq.model.member import Membership
-from rowq.workers.async_consumer import AsyncConsumer
-from rowq.workers.consumer import Consumer
+from rowq.worker.async_consumer import AsyncConsumer
+from rowq.worker.consumer import Consumer
 from tests.support.patience import eventually
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from rowq.clock import SystemClock
 
-_TIMED = ("attendance", "hand", "shift")
-"""The modules of `rowq.workers` that read a clock of their own: for how long a lease is theirs, and when to beat."""
+_TIMED = ("heartbeat", "in_flight", "consumer_loop")
+"""The modules of `rowq.worker` that read a clock of their own: for how long a lease is theirs, and when to beat."""
 
 
 class MovingClock:
@@ -38,5 +38,5 @@ def moving_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingClock]:
     clock = MovingClock()
     with monkeypatch.context() as patch:
         for name in _TIMED:
-            patch.setattr(import_module(f"rowq.workers.{name}"), "time", clock)
+            patch.setattr(import_module(f"rowq.worker.{name}"), "time", clock)
         yield clock

@@ -17,8 +17,8 @@ import pytest
 import rowq
 from rowq import Broker, BrokerClosed, Delivery, InvalidArgument, RowqError, Settings, State
 from rowq.model.queue import DeliveryMode
-from rowq.workers.consumer import Consumer
-from rowq.workers.plan import Process
+from rowq.worker.consumer import Consumer
+from rowq.worker.plan import Process
 from tests.support.database import new_database, run
 from tests.support.life import depths
 from tests.support.patience import eventually

@@ -10,8 +10,8 @@ import pytest
 
 import rowq
 from rowq import Delivery, Outcome
-from rowq.waiting import ThreadWait
-from rowq.workers.hand import Hand, Rest, Todo
+from rowq.engine.waiting import ThreadWait
+from rowq.worker.in_flight import Hand, Rest, Todo
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import msgspec
 from rich import box
 from rich.table import Table
 
-from rowq.pipeline.chart import Points, lines
-from rowq.pipeline.page import Page, Section, render
+from rowq.spark.pipeline.chart import Points, lines
+from rowq.spark.pipeline.page import Page, Section, render
 from trust.soak.record import Reading, Record
 from trust.soak.verdict import VERBS, Bar, judge
 

@@ -14,9 +14,9 @@ from rowq.cli.output import Column
 from rowq.cli.parameter import Yes, duration_option
 from rowq.cli.progress import bar
 from rowq.cli.text import counted
-from rowq.copier.opening import Survey, open_copier, survey
-from rowq.copier.report import Counts, QueueReport
 from rowq.model.message import Stats
+from rowq.transfer.opening import Survey, open_copier, survey
+from rowq.transfer.report import Counts, QueueReport
 
 _STATES = Counts.__struct_fields__
 

@@ -12,8 +12,8 @@ from rowq.cli.document import fields
 from rowq.cli.failure import Failure
 from rowq.cli.output import Column
 from rowq.cli.text import counted
+from rowq.engine.maintenance_tasks import SWEEPS, Sweep
 from rowq.spark.java import examine
-from rowq.sweeps import SWEEPS, Sweep
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="One part alone; rowq sweeps lists them.", show_default=False)]
 

@@ -13,9 +13,9 @@ from types import FrameType
 from rowq import Broker, Draft, IdTaken, InvalidArgument, OutcomeUnknown, RowqError
 from rowq.cli.failure import INTERRUPTED, Failure, exit_code_of
 from rowq.cli.files import LONGEST_LINE, arrivals
-from rowq.cli.line import Read
 from rowq.cli.progress import Advance
 from rowq.cli.text import counted, size
+from rowq.transfer.line import Read
 
 BATCH_LINES = 500
 BATCH_BYTES = 4 << 20

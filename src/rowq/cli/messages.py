@@ -20,7 +20,7 @@ from rowq.cli.parameter import After, Group, Id, InQueue, Key, Limit, Newest, Qu
 from rowq.cli.receipts import check_outcomes
 from rowq.cli.text import ago, counted, moment, span, whole
 from rowq.model.queue import DeliveryMode
-from rowq.spelling import read_backoff
+from rowq.model.settings_text import read_backoff
 
 
 def send(

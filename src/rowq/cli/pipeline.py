@@ -38,7 +38,7 @@ def archive(
     Lines of transactions that are still open come with the next run.
     """
     _require_spark()
-    from rowq.pipeline.archiving import KINDS, Archiver
+    from rowq.spark.pipeline.archiving import KINDS, Archiver
 
     if segment_lines < 1:
         raise rowq.InvalidArgument("--segment-lines must be 1 or more")
@@ -81,10 +81,10 @@ def report(
     From the audit and the history of the database, of a lake, or of both.
     """
     _require_spark()
-    from rowq.pipeline.lake import Lake
-    from rowq.pipeline.overview import overview
-    from rowq.pipeline.page import render
-    from rowq.pipeline.report import Source, reports, write_reports
+    from rowq.spark.pipeline.lake import Lake
+    from rowq.spark.pipeline.overview import overview
+    from rowq.spark.pipeline.page import render
+    from rowq.spark.pipeline.report import Source, reports, write_reports
 
     if only_lake and lake is None:
         raise rowq.InvalidArgument("--only-lake needs a lake: add --lake LAKE")
@@ -128,9 +128,9 @@ def replay(
     letters keep their ids; archived messages are sent as new ones, with headers that tell where they come from.
     """
     _require_spark()
-    from rowq.pipeline.choice import Choice
-    from rowq.pipeline.lake import Lake
-    from rowq.pipeline.replaying import replay_archived, replay_dead
+    from rowq.spark.pipeline.choice import Choice
+    from rowq.spark.pipeline.lake import Lake
+    from rowq.spark.pipeline.replaying import replay_archived, replay_dead
 
     choice = Choice(queue=queue, ids=tuple(id or ()), reason=reason, outcome=outcome, error=error, since_ms=since, until_ms=until)
     if lake is None and to is not None:
@@ -155,9 +155,9 @@ def replay(
 def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: DryRun = False) -> None:
     """Put the small files of a lake together, one a day."""
     _require_spark()
-    from rowq.pipeline.compacting import compact as put_together
-    from rowq.pipeline.compacting import small_files
-    from rowq.pipeline.lake import Lake
+    from rowq.spark.pipeline.compacting import compact as put_together
+    from rowq.spark.pipeline.compacting import small_files
+    from rowq.spark.pipeline.lake import Lake
 
     small = small_files(Lake(lake).snapshot())
     files = sum(map(len, small.values()))
@@ -178,8 +178,8 @@ def vacuum(
     dry_run: DryRun = False,
 ) -> None:
     """Remove files of a lake that no longer count."""
-    from rowq.pipeline.vacuuming import KEEP_MS
-    from rowq.pipeline.vacuuming import vacuum as remove
+    from rowq.spark.pipeline.vacuuming import KEEP_MS
+    from rowq.spark.pipeline.vacuuming import vacuum as remove
 
     result = remove(lake, older_than_ms=KEEP_MS if older_than is None else round(older_than * 1000), dry_run=dry_run)
     done = "to remove; nothing was changed" if dry_run else "removed"

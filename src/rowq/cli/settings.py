@@ -11,7 +11,7 @@ from rowq.cli import value
 from rowq.cli.output import Column, Output
 from rowq.cli.text import shortened
 from rowq.model.message import SettingsOptions
-from rowq.spelling import SETTINGS, parse_setting, write_setting
+from rowq.model.settings_text import SETTINGS, parse_setting, write_setting
 
 
 def read_pairs(pairs: list[str]) -> SettingsOptions:

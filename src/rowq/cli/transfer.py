@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import files, line
+from rowq.cli import files
 from rowq.cli.command import Session
+from rowq.cli.document import json_line
 from rowq.cli.loading import Loading
 from rowq.cli.parameter import OptionalQueue
 from rowq.cli.progress import bar
 from rowq.cli.text import counted
+from rowq.transfer import line
 
 # In this order the head of a group comes before the rest of it, and what was taken first comes first again.
 _TO_BE_DONE = (rowq.State.LEASED, rowq.State.READY, rowq.State.SCHEDULED, rowq.State.BLOCKED)
@@ -86,7 +88,7 @@ def dump(
         now = rowq.SystemClock().now()
         with files.sink(chosen, session.output) as write, bar("dump", total, hidden=_shares_the_screen(chosen)) as advance:
             for message in broker.walk(queue, states=states):
-                write(line.write(message, now))
+                write(json_line(line.to_line(message, now)))
                 count += 1
                 if count % _EVERY == 0:
                     advance(count)

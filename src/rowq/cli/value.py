@@ -13,7 +13,7 @@ import typer
 
 import rowq
 from rowq.cli.hint import hint
-from rowq.spelling import read_duration
+from rowq.model.settings_text import read_duration
 
 _MOST_BYTES = 256 << 20
 

@@ -10,7 +10,7 @@ from rowq.client.address import Address
 from rowq.client.connection import HURRY, tune, unreached
 from rowq.client.http import Answer, Garbled, Reader
 from rowq.client.retrying import Lost
-from rowq.waiting import Interrupt
+from rowq.engine.waiting import Interrupt
 
 
 async def open_async_connection(address: Address, seconds: float) -> AsyncConnection:

@@ -13,8 +13,7 @@ from rowq.client.http import Answer
 from rowq.model.draft import Prepared
 from rowq.model.message import Delivery, KvEntry, Message, Outcome, State
 from rowq.model.payload import from_base64
-from rowq.wire import to_backoff
-from rowq.wire_look import EntryBody, MessageLook
+from rowq.wire import EntryBody, MessageLook, to_backoff
 
 _encode = msgspec.json.Encoder().encode
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from rowq.client.address import Address
 from rowq.client.http import Answer, Garbled, Reader
 from rowq.client.retrying import Estranged, Lost
-from rowq.waiting import Interrupt
+from rowq.engine.waiting import Interrupt
 
 PIECE = 256 * 1024
 HURRY = b"\r\n"

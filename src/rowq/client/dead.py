@@ -9,16 +9,15 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from rowq.arguments import dead_choice, dead_limit, dead_piece, insist_on_choice
 from rowq.client.bodies import to_message
 from rowq.client.exchange import Exchange, Kind, look, reader
+from rowq.engine.arguments import dead_choice, dead_limit, dead_piece, insist_on_choice
+from rowq.engine.bulk import Progress
+from rowq.engine.operation import Sleep, Steps, in_pieces
 from rowq.model.failure import matches
 from rowq.model.message import Where
 from rowq.model.queue import split_name
-from rowq.pieces import Progress
-from rowq.steps import Sleep, Steps, in_pieces
-from rowq.wire import Count
-from rowq.wire_look import Messages
+from rowq.wire import Count, Messages
 
 Source = Callable[[], Steps[tuple[list[str], bool]]]
 """Gives the ids of the next piece, and whether it is the last."""

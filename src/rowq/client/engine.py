@@ -20,8 +20,8 @@ from rowq.client.insights import RemoteInsights, RemoteSweeps, RemoteUpkeep, exa
 from rowq.client.pool import Pool
 from rowq.client.retrying import Lost, Tries, unavailable
 from rowq.client.verbs import RemoteVerbs
+from rowq.engine.operation import Sleep, Steps, take_each, take_each_async
 from rowq.errors import BrokerClosed
-from rowq.steps import Sleep, Steps, take_each, take_each_async
 
 T = TypeVar("T")
 _log = logging.getLogger("rowq.client")
@@ -31,7 +31,7 @@ RECALL = 2.0
 
 
 class RemoteEngine:
-    """In the shape of `rowq.engine.Engine`, as far as a broker uses it."""
+    """In the shape of `rowq.engine.engine.Engine`, as far as a broker uses it."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         self.driver = RemoteDriver(address, timeout)

@@ -10,8 +10,8 @@ import msgspec
 
 from rowq.client.http import Answer
 from rowq.client.problem import error_of
+from rowq.engine.waiting import Interrupt
 from rowq.errors import NotFound, OutcomeUnknown, RowqError, ServerUnavailable
-from rowq.waiting import Interrupt
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -12,6 +12,7 @@ import msgspec
 from rowq.client.bodies import to_entry, to_message
 from rowq.client.exchange import Exchange, Kind, look, reader, understood
 from rowq.client.http import Answer
+from rowq.engine.maintenance import Swept
 from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
 from rowq.model.failure import Failures
@@ -21,10 +22,8 @@ from rowq.model.queue import Origin, Policy, Settings, check_name, split_name
 from rowq.model.stream import Stream
 from rowq.model.text import check_text
 from rowq.store.dialect import Finding
-from rowq.store.finding import check_id, not_found
-from rowq.upkeep import Swept
-from rowq.wire import Count
-from rowq.wire_look import Entries, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody, to_settings
+from rowq.store.lookup import check_id, not_found
+from rowq.wire import Count, Entries, Events, MessageLook, Messages, QueueLook, Queues, SettingsBody, to_settings
 
 Lines = Callable[[Exchange[None]], Iterator[bytes]]
 
@@ -61,7 +60,7 @@ _api_keys = reader(_ApiKeys)
 
 
 class RemoteInsights:
-    """In the shape of `rowq.insights.Insights`, but what it gives is a question; only `walk` asks it, line by line."""
+    """In the shape of `rowq.engine.insights.Insights`, but what it gives is a question; only `walk` asks it, line by line."""
 
     def __init__(self, stream: Lines) -> None:
         self._stream = stream

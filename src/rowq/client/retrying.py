@@ -12,8 +12,8 @@ import time
 from rowq.client.exchange import PATIENCE, Exchange, Kind, in_doubt
 from rowq.client.http import Answer
 from rowq.client.problem import error_of, is_not_now, is_ours
+from rowq.engine.waiting import Interrupt
 from rowq.errors import BrokerClosed, OutcomeUnknown, RowqError, ServerUnavailable
-from rowq.waiting import Interrupt
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0

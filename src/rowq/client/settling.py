@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rowq.arguments import Settled, lease_lost
 from rowq.client.bodies import SettleResult, read_results
 from rowq.client.exchange import Exchange
 from rowq.client.http import Answer
+from rowq.engine.arguments import Settled, lease_lost
+from rowq.engine.operation import Steps, in_pieces
 from rowq.errors import InvalidReceipt, OutcomeUnknown
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
 from rowq.model.message import Delivery, Outcome
-from rowq.steps import Steps, in_pieces
 
 T = TypeVar("T")
 

@@ -10,7 +10,13 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from rowq.arguments import (
+from rowq.client.bodies import many_body, one_body, read_deliveries, read_results
+from rowq.client.dead import delete_dead, redrive
+from rowq.client.exchange import Exchange, Kind, gone, look, no_answer, reader
+from rowq.client.http import Answer
+from rowq.client.insights import message_target
+from rowq.client.settling import insist_done, read_outcomes, receipt_of, settle, settle_in_pieces
+from rowq.engine.arguments import (
     MAX_WAIT_MS,
     Settled,
     check_mode,
@@ -18,17 +24,13 @@ from rowq.arguments import (
     listed,
     note,
     receive_max,
-    to_changes,
     to_extend,
     to_receipt,
     to_send,
 )
-from rowq.client.bodies import many_body, one_body, read_deliveries, read_results
-from rowq.client.dead import delete_dead, redrive
-from rowq.client.exchange import Exchange, Kind, gone, look, no_answer, reader
-from rowq.client.http import Answer
-from rowq.client.insights import message_target
-from rowq.client.settling import insist_done, read_outcomes, receipt_of, settle, settle_in_pieces
+from rowq.engine.bulk import Progress
+from rowq.engine.operation import Sleep, Steps, nothing
+from rowq.engine.waiting import Interrupt
 from rowq.errors import NotFound, OutcomeUnknown
 from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
@@ -38,12 +40,9 @@ from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions
 from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
+from rowq.model.settings_text import to_changes
 from rowq.model.stream import check_stream_name
-from rowq.pieces import Progress
-from rowq.steps import Sleep, Steps, nothing
-from rowq.waiting import Interrupt
-from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, of_backoff
-from rowq.wire_look import SettingsBody, to_settings
+from rowq.wire import MAX_RECEIPTS, Count, SentMany, SentOne, SettingsBody, of_backoff, to_settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,7 +78,7 @@ _all_consumers = reader(_AllConsumers)
 
 
 class RemoteVerbs:
-    """In the shape of `rowq.verbs.Verbs`: what a broker calls, given to the driver of this package."""
+    """In the shape of `rowq.engine.verbs.Verbs`: what a broker calls, given to the driver of this package."""
 
     redrive = staticmethod(redrive)
     delete_dead = staticmethod(delete_dead)

@@ -17,9 +17,9 @@ from rowq.connect import ConnectOptions, connect
 from rowq.errors import Forbidden, InvalidArgument, QueueNotFound
 from rowq.model.message import Delivery
 from rowq.model.queue import DeliveryMode
-from rowq.workers.consumer import Consumer as Worker
-from rowq.workers.plan import ConsumerOptions, Process
-from rowq.workers.producer import Producer
+from rowq.worker.consumer import Consumer as Worker
+from rowq.worker.plan import ConsumerOptions, Process
+from rowq.worker.producer import Producer
 
 SETTINGS: dict[str, Any] = {"max_attempts": 0, "order": "ready", "on_exhausted": "fail", "keep": "outcome"}
 """A message that always fails holds up no other, since it goes to the end of the queue."""

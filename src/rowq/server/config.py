@@ -13,13 +13,13 @@ from msgspec import Meta, Struct
 from rowq.errors import InvalidArgument
 from rowq.model.access import ALL_QUEUES, SCOPES, KnownKey, digest_of, to_key
 from rowq.model.queue import Settings, change
-from rowq.server.doors import choice as doors
-from rowq.server.doors.forq_environment import read_forq
+from rowq.server.auth.loopback import is_loopback
+from rowq.server.compat import registry as doors
+from rowq.server.compat.forq.environment import read_forq
 from rowq.server.logs import redact
-from rowq.server.loopback import is_loopback
 from rowq.server.sources import Given, nearest, read_environment, read_file
-from rowq.store.policies import check_schema
-from rowq.wire_look import SettingsBody, to_settings
+from rowq.store.policy import check_schema
+from rowq.wire import SettingsBody, to_settings
 
 FILE = "rowq.toml"
 DEFAULT_URL = "sqlite:///rowq.db"

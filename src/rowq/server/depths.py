@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from rowq.engine import Engine
+from rowq.engine.engine import Engine
 from rowq.errors import QueueNotFound
-from rowq.meter import Meter
 from rowq.model.message import Stats
 from rowq.model.queue import resolve
+from rowq.store.meter import Meter
 
 _log = logging.getLogger("rowq.server")
 

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from rowq.server.asgi import Message, Receive, Scope, Send
-from rowq.server.gate import Gate, Identity
-from rowq.server.shortcut import EXTENSION
+from rowq.server.auth.authentication import Gate, Identity
+from rowq.server.http.asgi import Message, Receive, Scope, Send
+from rowq.server.http.shortcut import EXTENSION
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 

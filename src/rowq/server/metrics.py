@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 import rowq
-from rowq.engine import Engine
-from rowq.meter import OTHER, Histogram, Meter, QueueMeter, RequestMeter, StoreMeter
+from rowq.engine.engine import Engine
 from rowq.model.lifecycle import REASONS
 from rowq.model.message import State, Stats
 from rowq.server.depths import Depths
+from rowq.store.meter import OTHER, Histogram, Meter, QueueMeter, RequestMeter, StoreMeter
 
 FRESH = 10.0
 OLD = 30.0

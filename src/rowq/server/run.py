@@ -16,26 +16,26 @@ import uvicorn
 from msgspec import Struct
 
 from rowq.connect import open_engine
-from rowq.engine import Engine
-from rowq.meter import Meter
+from rowq.engine.engine import Engine
 from rowq.model.access import KnownKey
 from rowq.server import logs
 from rowq.server.admin.site import Site
-from rowq.server.app import App
-from rowq.server.board import Board
+from rowq.server.application import App
+from rowq.server.auth.authentication import Gate
+from rowq.server.compat.registry import chosen, open_doors
 from rowq.server.config import Config, check_exposed
-from rowq.server.doors.choice import chosen, open_doors
-from rowq.server.gate import Gate
-from rowq.server.listening import allow_connections, is_exposed, open_sockets, tls_context
+from rowq.server.http.connection import make_protocol
+from rowq.server.http.listening import allow_connections, is_exposed, open_sockets, tls_context
 from rowq.server.metrics import Metrics
-from rowq.server.protocol import make_protocol
+from rowq.server.processes import Worker, Workers
 from rowq.server.server import Annex, Server, WorkerServer
 from rowq.server.service import Limits, Service
 from rowq.server.shared_limit import share_limit
 from rowq.server.shared_meter import SharedMeter
 from rowq.server.tracing import open_tracing
-from rowq.server.workers import Worker, Workers
-from rowq.store.redis_connection import check_redis_url
+from rowq.server.worker_state import Board
+from rowq.store.meter import Meter
+from rowq.store.notify.redis_connection import check_redis_url
 
 _log = logging.getLogger("rowq.server")
 

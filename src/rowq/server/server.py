@@ -16,10 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import uvicorn
 
-from rowq.server.board import Board
+from rowq.server.processes import Worker
 from rowq.server.service import Service
 from rowq.server.shared_event_streams import SharedEventStreams
-from rowq.server.workers import Worker
+from rowq.server.worker_state import Board
 
 _log = logging.getLogger("rowq.server")
 

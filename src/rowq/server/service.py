@@ -9,17 +9,17 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from rowq.engine import Engine
+from rowq.engine.engine import Engine
+from rowq.engine.operation import Ask, Steps
 from rowq.errors import Unauthorized
-from rowq.server import asgi
+from rowq.server.auth.authentication import Gate, Identity
 from rowq.server.event_streams import EventStreams
-from rowq.server.gate import Gate, Identity
+from rowq.server.http import asgi
+from rowq.server.http.patience import Stopwatch, first_of
+from rowq.server.http.shortcut import Shortcut
 from rowq.server.metrics import Metrics
-from rowq.server.patience import Stopwatch, first_of
-from rowq.server.shortcut import Shortcut
 from rowq.server.tracing import Tracing
-from rowq.steps import Ask, Steps
-from rowq.store.calls import Receive
+from rowq.store.call import Receive
 
 P = ParamSpec("P")
 T = TypeVar("T")

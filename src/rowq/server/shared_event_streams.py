@@ -9,8 +9,8 @@ import msgspec
 
 from rowq.ids import Receipt
 from rowq.model.message import Outcome
-from rowq.server.board import Board
 from rowq.server.event_streams import EventStreams, InFlight
+from rowq.server.worker_state import Board
 
 MOST_AT_ONCE = 500
 """Receipts in one letter, so that every system takes it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar
 
-from rowq.server.board import Board
-from rowq.server.protocol import LimitedProtocol
+from rowq.server.http.connection import LimitedProtocol
+from rowq.server.worker_state import Board
 
 _MANY = 100
 """So many who were turned away may still be there; further ones are cut off without a word."""

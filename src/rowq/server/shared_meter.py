@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from rowq.clock import running
-from rowq.meter import OTHER, Counted, Histogram, Meter, QueueMeter, RequestMeter, StoreMeter
-from rowq.server.board import Board
+from rowq.server.worker_state import Board
+from rowq.store.meter import OTHER, Counted, Histogram, Meter, QueueMeter, RequestMeter, StoreMeter
 
 EVERY = 1.0
 MOST_GONE = 10_000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from rowq.spark.request import Read
-from rowq.tabular import Piece, open_tabular
+from rowq.spark.tables import Piece, open_tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa

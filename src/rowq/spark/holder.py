@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from rowq.errors import CheckpointMismatch, RowqError
-from rowq.ledger import Slice, Stream, open_ledger
+from rowq.spark.ledger import Slice, Stream, open_ledger
 from rowq.spark.prefetch import Prefetcher, Wish
 from rowq.spark.request import Lease
 

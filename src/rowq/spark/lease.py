@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from rowq.ledger import Slice
 from rowq.spark.holder import Holder
+from rowq.spark.ledger import Slice
 from rowq.spark.options import BY_BATCH
 from rowq.spark.request import Lease
-from rowq.tabular import open_tabular
+from rowq.spark.tables import open_tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa

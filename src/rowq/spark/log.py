@@ -12,8 +12,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from rowq.errors import CheckpointMismatch
 from rowq.spark.request import Log
+from rowq.spark.tables import Piece, Tabular, open_tabular
 from rowq.spark.value import EARLIEST, LATEST
-from rowq.tabular import Piece, Tabular, open_tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,9 +12,9 @@ import rowq
 from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.model.mapping import Mapping
 from rowq.model.queue import check_name, check_own_name, split_name
-from rowq.publishing import MOST_ROWS
 from rowq.spark.address import Address, to_address
 from rowq.spark.options import EXACTLY_ONCE, LEASE, LOG, READ, WRITE, Given
+from rowq.spark.publish import MOST_ROWS
 from rowq.spark.value import EARLIEST, LATEST
 
 _log = logging.getLogger("rowq.spark")

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from rowq.errors import InvalidArgument
 from rowq.spark.options import LOG
-from rowq.tabular import PLACE_COLUMNS, SCHEMAS
+from rowq.spark.tables import PLACE_COLUMNS, SCHEMAS
 
 if TYPE_CHECKING:
     from rowq.spark.options import Given

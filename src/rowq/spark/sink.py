@@ -11,7 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from rowq.errors import InvalidArgument
-from rowq.publishing import Publisher, open_publisher
+from rowq.spark.publish import Publisher, open_publisher
 from rowq.spark.request import Write
 
 if TYPE_CHECKING:

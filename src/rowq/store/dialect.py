@@ -9,16 +9,19 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
 from rowq.clock import Clock, SystemClock
 from rowq.errors import InvalidArgument
 from rowq.model.member import Share
-from rowq.store.arrow import ArrowDriver
-from rowq.store.herald import Herald, Place
-from rowq.store.horizon import Horizon, OneWriterHorizon
+from rowq.store.notify.notifier import Herald, Place
+from rowq.store.watermark import Horizon, OneWriterHorizon
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -151,7 +154,7 @@ class Dialect(ABC):
     """Seconds between two times that `tidy` is called."""
 
     can_fly: ClassVar[bool] = False
-    """Whether it can be waited for inside an event loop (see flight.py)."""
+    """Whether it can be waited for inside an event loop (see store/greenlet_bridge.py)."""
 
     timeout: float
     """How many seconds a call waits for a busy database."""
@@ -231,3 +234,22 @@ class Dialect(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+
+class Snapshot(Protocol):
+    def batches(self, query: str, columns: list[str], values: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """All rows of one of the queries of tabular.sql, with these columns at least, of whatever type the database has for them."""
+
+
+class Reader(Protocol):
+    def reading(self) -> AbstractContextManager[Snapshot]:
+        """A consistent view for any number of queries, one after another."""
+
+    def close(self) -> None: ...
+
+
+class ArrowDriver(Reader, Protocol):
+    """A database's own way, on a connection of its own."""
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Adds rows to a table, at once and for good; the columns have the names of the table's."""

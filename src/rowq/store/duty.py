@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowq.store.work import Work
+from rowq.store.transaction import Work
 
 
 def take(work: Work, name: str, holder: str, held_until: int) -> bool:

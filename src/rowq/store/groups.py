@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from rowq.model.message import State
-from rowq.store.held import Held, hold
-from rowq.store.locking import lock_groups
-from rowq.store.places import put_ready, put_scheduled, take_out
-from rowq.store.work import Work
+from rowq.store.lock import lock_groups
+from rowq.store.locked_message import Held, hold
+from rowq.store.place import put_ready, put_scheduled, take_out
+from rowq.store.transaction import Work
 
 _PIECE = 1_000
 """Longer lists MariaDB does not look up one by one."""

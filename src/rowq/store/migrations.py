@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from rowq.errors import SchemaMismatch
 from rowq.store.dialect import Dialect, Session
-from rowq.store.queries import read_sql
-from rowq.store.retrying import TryAgain
+from rowq.store.query import read_sql
+from rowq.store.retry import TryAgain
 
 VERSION = 7
 """Raised by each release that changes the tables, together with a step `sql/migrations/NNNN.<dialect>.sql`."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rowq.model.member import MOST_SHARES, ConsumerLook, Member, Membership, check_room, is_alive, living, membership, overview
 from rowq.store.dialect import Row, Session
-from rowq.store.work import Work
+from rowq.store.transaction import Work
 
 KEPT_MS = 86_400_000
 """How long the silent stay where no other consumer of their queue removes them."""

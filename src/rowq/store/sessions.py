@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rowq.store.access import audit
+from rowq.store.api_key import audit
 from rowq.store.dialect import Row, Session
-from rowq.store.work import Work
+from rowq.store.transaction import Work
 
 MOST = 1_000
 """Of one key: the oldest make room. A script that logs in again and again fills no disk."""

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable
 
 from rowq.clock import Clock
-from rowq.meter import Meter
 from rowq.model.queue import Settings
 from rowq.store.dialect import Dialect
-from rowq.store.heads import Heads
-from rowq.store.herald import Tidings
-from rowq.store.settings_cache import NoSettingsCache, SettingsCache
-from rowq.store.times import Times
-from rowq.store.work import Work
+from rowq.store.due_time import Times
+from rowq.store.head_hint import Heads
+from rowq.store.meter import Meter
+from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.settings_cache import NoSettingsCache, SettingsCache
+from rowq.store.transaction import Work
 
 _log = logging.getLogger("rowq.store")
 

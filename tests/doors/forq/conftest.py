@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rowq import Broker, ManualClock
-from rowq.server.doors.choice import open_doors
-from rowq.server.doors.forq import Options
+from rowq.server.compat.forq.api import Options
+from rowq.server.compat.registry import open_doors
 from tests.server.support import Answer, ask
 from tests.support.blocking import LoopThread
 from tests.support.database import KINDS, new_database

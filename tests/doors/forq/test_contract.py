@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
-from rowq.server.doors.forq import MAX_CONTENT_BYTES
+from rowq.server.compat.forq.api import MAX_CONTENT_BYTES
 from tests.doors.forq.conftest import Forq
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

@@ -9,9 +9,9 @@ import pytest
 
 from rowq import InvalidArgument
 from rowq.model.access import SCOPES, digest_of
+from rowq.server.compat.forq.api import Options
+from rowq.server.compat.forq.environment import KNOWN
 from rowq.server.config import Config, load
-from rowq.server.doors.forq import Options
-from rowq.server.doors.forq_environment import KNOWN
 from tests.docs.page import page
 from tests.support.serving import Served
 

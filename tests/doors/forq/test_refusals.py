@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis.strategies import text
 
 from rowq import Broker
-from rowq.server.doors.choice import open_doors
-from rowq.server.lockout import FAILURES
+from rowq.server.auth.lockout import FAILURES
+from rowq.server.compat.registry import open_doors
 from rowq.server.service import Limits
 from tests.server.support import Answer, ask, ask_raw, key, request, serving
 from tests.support.life import depths

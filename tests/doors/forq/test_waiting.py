@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from rowq import Broker
-from rowq import waiting as room
-from rowq.server.doors.choice import open_doors
-from rowq.server.doors.forq import Options
+from rowq.engine import waiting as room
+from rowq.server.compat.forq.api import Options
+from rowq.server.compat.registry import open_doors
 from tests.server.support import PATIENCE, ask, read_answer, request
 from tests.support.blocking import LoopThread
 from tests.support.database import new_database

@@ -10,8 +10,8 @@ import pytest
 import rowq
 from rowq import Broker, Delivery, InvalidArgument, State
 from rowq.compat.gq import Client
+from rowq.engine.verbs import Verbs
 from rowq.ids import origin_of
-from rowq.verbs import Verbs
 from tests.support.database import Database
 from tests.support.patience import eventually
 from tests.workers.handling import Gate, Notes, registered

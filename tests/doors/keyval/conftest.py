@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowq import ManualClock
-from rowq.server.doors.choice import open_doors
+from rowq.server.compat.registry import open_doors
 from tests.doors.keyval.client import Client
 from tests.server.support import serving
 from tests.support.blocking import LoopThread

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.server.doors.choice import open_doors
+from rowq.server.compat.registry import open_doors
 from tests.doors.keyval.client import QUEUE, Client
 from tests.server.support import ADMIN, ask, key, serving
 from tests.support.server import Server

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rowq.server.doors.choice import open_doors
+from rowq.server.compat.registry import open_doors
 from rowq.server.service import Limits
 from tests.doors.keyval.client import QUEUE, Client
 from tests.server.support import ask, ask_raw, request, serving

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rowq.server import events
-from rowq.server.doors import keyval
-from rowq.server.doors.choice import open_doors
+from rowq.server.api import events
+from rowq.server.compat.keyval import api as keyval
+from rowq.server.compat.registry import open_doors
 from tests.doors.keyval.client import QUEUE, Client
 from tests.server.dialogue import Dialogue
 from tests.server.support import ask, key, serving

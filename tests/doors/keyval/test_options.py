@@ -9,8 +9,8 @@ import pytest
 
 from rowq.errors import InvalidArgument
 from rowq.server import config
-from rowq.server.doors.choice import open_doors
-from rowq.server.doors.keyval import LOCK_MS, Options
+from rowq.server.compat.keyval.api import LOCK_MS, Options
+from rowq.server.compat.registry import open_doors
 from tests.doors.keyval.client import Client
 from tests.server.support import ask, serving
 from tests.support.patience import eventually

@@ -13,10 +13,10 @@ import pytest
 import rowq
 from rowq import LeaseLost
 from rowq.ids import message_id
-from rowq.ledger import open_ledger
 from rowq.model.duration import LONGEST_MS
 from rowq.model.retry import Exponential
-from rowq.store.herald import Tidings
+from rowq.spark.ledger import open_ledger
+from rowq.store.notify.notifier import Tidings
 from tests.doors.peq.sql import NOBODY, Sql
 from tests.support.patience import eventually
 

@@ -11,8 +11,8 @@ import pytest
 
 from rowq import ManualClock
 from rowq.model.access import KnownKey
-from rowq.server.doors.choice import open_doors, to_options
-from rowq.server.gate import Gate
+from rowq.server.auth.authentication import Gate
+from rowq.server.compat.registry import open_doors, to_options
 from tests.doors.queueti.asking import Topics
 from tests.support.blocking import LoopThread
 from tests.support.database import KINDS, new_database

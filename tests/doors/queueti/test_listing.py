@@ -6,7 +6,7 @@ import pytest
 
 from rowq import ManualClock
 from rowq.errors import MessageNotFound
-from rowq.server.doors.queueti_listing import changed_at
+from rowq.server.compat.queueti.listing import changed_at
 from tests.doors.queueti.asking import Topics, millis
 from tests.doors.queueti.conftest import Open
 from tests.server.support import key

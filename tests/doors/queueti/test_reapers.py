@@ -14,8 +14,8 @@ import pytest
 
 from rowq import ManualClock
 from rowq.errors import InvalidArgument, MessageNotFound
-from rowq.server.doors.choice import to_options
-from rowq.server.doors.queueti import Door, Options, reap_if_first
+from rowq.server.compat.queueti.api import Door, Options, reap_if_first
+from rowq.server.compat.registry import to_options
 from rowq.server.service import Service
 from tests.doors.queueti.asking import Topics
 from tests.doors.queueti.conftest import Open

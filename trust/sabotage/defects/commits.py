@@ -8,7 +8,7 @@ DEFECTS = (
     Defect(
         name="answers-before-the-commit",
         breaks="Callers are answered before their transaction is committed.",
-        file="rowq/fusion.py",
+        file="rowq/engine/group_commit.py",
         old=("        try:\n            perform_together(self._perform, batch)\n        finally:\n            self._answer(batch)"),
         new="        self._answer(batch)\n        perform_together(self._perform, batch)",
         tests=("tests/engine/test_fusion.py::test_nobody_is_answered_before_the_whole_batch_is_through",),
@@ -16,7 +16,7 @@ DEFECTS = (
     Defect(
         name="a-failed-commit-is-a-success",
         breaks="A commit on SQLite that failed is answered as done.",
-        file="rowq/store/sqlite.py",
+        file="rowq/store/sqlite/dialect.py",
         old='it may or may not have been written") from error\n            raise translate(error, self.path) from error',
         new='it may or may not have been written") from error',
         tests=("tests/store/test_batches.py::test_a_commit_that_failed_for_sure_was_not_written",),
@@ -24,7 +24,7 @@ DEFECTS = (
     Defect(
         name="doubt-is-tried-again-on-postgresql",
         breaks="A transaction on PostgreSQL whose commit may have happened is written a second time.",
-        file="rowq/store/postgresql.py",
+        file="rowq/store/postgresql/dialect.py",
         old="if is_on_its_way and isinstance(failure, ConnectionLost) and session.xid is not None:",
         new="if False:",
         tests=("tests/disasters/test_cut_commits.py::test_a_send_is_answered_and_there_once",),
@@ -32,7 +32,7 @@ DEFECTS = (
     Defect(
         name="doubt-is-tried-again-on-mariadb",
         breaks="A transaction on MariaDB whose commit may have happened is written a second time.",
-        file="rowq/store/mariadb.py",
+        file="rowq/store/mariadb/dialect.py",
         old="            if is_in_doubt:\n",
         new="            if False:\n",
         tests=("tests/disasters/test_cut_commits.py::test_nobody_can_say_what_became_of_a_send[cut before it arrives-mariadb]",),
@@ -40,7 +40,7 @@ DEFECTS = (
     Defect(
         name="doubt-is-a-success",
         breaks="A commit on PostgreSQL whose fate nobody knows is answered as done.",
-        file="rowq/store/postgresql.py",
+        file="rowq/store/postgresql/dialect.py",
         old='if fate != "committed" or not is_same_life:',
         new="if False:",
         tests=("tests/disasters/test_cut_commits.py::test_a_commit_of_which_nobody_can_tell_is_unknown",),
@@ -48,7 +48,7 @@ DEFECTS = (
     Defect(
         name="another-life-is-believed",
         breaks="After a crash the commit of another transaction passes for ours.",
-        file="rowq/store/postgresql.py",
+        file="rowq/store/postgresql/dialect.py",
         old='if fate != "committed" or not is_same_life:',
         new='if fate != "committed":',
         tests=("tests/disasters/test_cut_commits.py::test_a_commit_of_which_nobody_can_tell_is_unknown",),
@@ -56,7 +56,7 @@ DEFECTS = (
     Defect(
         name="one-spoils-all",
         breaks="A call that fails takes along all that arrived with it.",
-        file="rowq/store/lane.py",
+        file="rowq/engine/executor.py",
         old="if len(calls) > 1 and _may_be_the_fault_of_one(error):",
         new="if False:",
         tests=("tests/store/test_batches.py::test_a_call_that_spoils_the_batch_fails_alone",),
@@ -64,7 +64,7 @@ DEFECTS = (
     Defect(
         name="old-answers-survive-a-rollback",
         breaks="What a call was told in a transaction that failed is told to its caller.",
-        file="rowq/store/lane.py",
+        file="rowq/engine/executor.py",
         old=(
             "            for call in calls:\n                    call.anew()  # what it was told in a transaction that failed does not hold"
         ),
@@ -74,7 +74,7 @@ DEFECTS = (
     Defect(
         name="an-ack-leaves-its-lease",
         breaks="An ack deletes the body and leaves its state row.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old='    work.changes["delete_leased"].extend(gone)\n',
         new="",
         tests=("tests/contract/test_receiving.py::test_what_was_received_together_is_settled_apart[sqlite-sync]",),
@@ -82,7 +82,7 @@ DEFECTS = (
     Defect(
         name="an-ack-leaves-the-body",
         breaks="An ack deletes the state row and leaves the body, for ever.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old='    work.changes["delete_message"].extend(gone)\n',
         new="",
         tests=("tests/contract/test_fencing.py::test_an_acked_message_is_not_found[sqlite-sync-ack_many]",),
@@ -98,7 +98,7 @@ DEFECTS = (
     Defect(
         name="a-send-is-not-synced",
         breaks="An answered send is lost with the power.",
-        file="rowq/store/lane.py",
+        file="rowq/engine/executor.py",
         old="                self.sends.append(call)\n                self.is_worth_a_sync = True",
         new="                self.sends.append(call)",
         tests=("tests/store/test_durability.py::test_by_default_what_must_not_be_lost_is_on_disk",),
@@ -106,7 +106,7 @@ DEFECTS = (
     Defect(
         name="at-most-once-is-not-synced",
         breaks="A delivery that must not come twice is not on disk when it is handed out.",
-        file="rowq/store/lane.py",
+        file="rowq/engine/executor.py",
         old="if not durable and _is_at_most_once(work, call):",
         new="if False:",
         tests=("tests/store/test_durability.py::test_by_default_what_must_not_be_lost_is_on_disk",),
@@ -114,7 +114,7 @@ DEFECTS = (
     Defect(
         name="a-rejection-is-not-synced",
         breaks="A rejection is undone by a power cut.",
-        file="rowq/store/calls.py",
+        file="rowq/store/call.py",
         old="return isinstance(self.verdict, Reject | Reschedule)",
         new="return False",
         tests=("tests/store/test_durability.py::test_by_default_what_must_not_be_lost_is_on_disk",),
@@ -122,7 +122,7 @@ DEFECTS = (
     Defect(
         name="a-send-is-not-synced-on-postgresql",
         breaks="An answered send to PostgreSQL is lost when its server crashes.",
-        file="rowq/store/postgresql.py",
+        file="rowq/store/postgresql/dialect.py",
         old='(self._durability == "send" and not durable)',
         new='self._durability == "send"',
         tests=("tests/store/test_postgresql.py::test_a_commit_waits_for_the_disk_where_the_url_says_so",),
@@ -130,7 +130,7 @@ DEFECTS = (
     Defect(
         name="an-ack-in-doubt-is-refused",
         breaks="An ack on PostgreSQL that was done, and whose answer was lost, is answered as too late.",
-        file="rowq/store/lane.py",
+        file="rowq/engine/executor.py",
         old="                call.doubts += asked_at\n",
         new="                pass\n",
         tests=("tests/disasters/test_cut_commits.py::test_an_ack_by_one_statement_is_answered_as_done",),
@@ -138,7 +138,7 @@ DEFECTS = (
     Defect(
         name="an-ack-in-doubt-is-done",
         breaks="An ack on PostgreSQL that came too late, and whose answer was lost, is answered as done because another has acked.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old="    if acked.issuperset(gone):\n",
         new="    if gone or acked:\n",
         tests=("tests/disasters/test_cut_commits.py::test_an_ack_in_doubt_is_not_taken_for_the_ack_of_another",),
@@ -154,7 +154,7 @@ DEFECTS = (
     Defect(
         name="an-autocommit-is-joined-on-mariadb",
         breaks="A send within a connection of MariaDB that has no open transaction is committed at once.",
-        file="rowq/store/mariadb.py",
+        file="rowq/store/mariadb/dialect.py",
         old="if connection.get_autocommit() and not session.has_transaction():",
         new="if False:",
         tests=("tests/contract/test_holders.py::test_without_an_open_transaction_nothing_is_sent[mariadb-pymysql]",),
@@ -162,7 +162,7 @@ DEFECTS = (
     Defect(
         name="a-cancelled-verb-is-told-before-its-end",
         breaks="A verb within an awaited transaction is answered as cancelled while its connection still waits for the database.",
-        file="rowq/flight.py",
+        file="rowq/store/greenlet_bridge.py",
         old="            cancelled = error\n",
         new="            raise\n",
         tests=("tests/engine/test_flight.py::test_a_cancellation_strikes_what_it_waits_for_and_not_the_cleaning_up",),

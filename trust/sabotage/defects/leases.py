@@ -8,7 +8,7 @@ DEFECTS = (
     Defect(
         name="ack-without-the-token",
         breaks="A receipt of an earlier delivery acks the message that somebody else has now.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old=(
             "if row is None or row[1] != token or not _is_reached(call, row):\n"
             "            outcomes.append(_refused(call, row, seq, missing))\n"
@@ -24,7 +24,7 @@ DEFECTS = (
     Defect(
         name="settle-without-the-token",
         breaks="A receipt of an earlier delivery nacks, rejects or extends what somebody else has now.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old=(
             "if row is None or row[1] != token or not _is_reached(call, row):\n"
             "            outcomes.append(_refused(call, row, seq, missing))\n"
@@ -46,7 +46,7 @@ DEFECTS = (
     Defect(
         name="a-receipt-settles-twice",
         breaks="Two verdicts about one delivery that arrive together are both carried out.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old="    del leased[seq]  # whoever comes second in this batch is too late\n    conclude(",
         new="    conclude(",
         tests=("tests/contract/test_settling_many.py::test_a_delivery_named_twice_is_settled_once[sqlite-sync]",),
@@ -54,7 +54,7 @@ DEFECTS = (
     Defect(
         name="an-ack-counts-twice",
         breaks="Two acks of one delivery that arrive together are both told that they did it.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old="        del leased[seq]  # whoever comes second in this batch is too late\n        if row[4]",
         new="        if row[4]",
         tests=("tests/store/test_batches.py::test_the_second_settle_of_one_batch_comes_too_late",),
@@ -86,7 +86,7 @@ DEFECTS = (
     Defect(
         name="extend-writes-nothing",
         breaks="An extension is answered and not written.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old='    work.session.write("extend_lease", lease_until=until, seq=held.seq)\n',
         new="",
         tests=("tests/contract/test_leases.py::test_a_late_extend_holds_the_message_again[sqlite-sync]",),
@@ -94,7 +94,7 @@ DEFECTS = (
     Defect(
         name="extend-goes-past-the-deadline",
         breaks="An extension reaches beyond the deadline, where others may take over.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old="deadline = held.deadline if held.reason is None else None",
         new="deadline = None",
         tests=("tests/contract/test_bounds.py::test_no_lease_goes_beyond_the_deadline_nor_does_an_extension[sqlite-sync]",),
@@ -102,7 +102,7 @@ DEFECTS = (
     Defect(
         name="no-grace-for-the-late",
         breaks="A sweep takes a message from a consumer that is a little late.",
-        file="rowq/store/sweeping.py",
+        file="rowq/store/expiry.py",
         old="LATE_MS = 1_000",
         new="LATE_MS = 0",
         tests=("tests/contract/test_leases.py::test_a_sweep_leaves_a_second_for_the_late[sqlite-sync]",),
@@ -110,7 +110,7 @@ DEFECTS = (
     Defect(
         name="old-answers-are-handed-out",
         breaks="Whoever was stopped for longer than its lease believes that it holds what is another's by now.",
-        file="rowq/pending.py",
+        file="rowq/engine/call_queue.py",
         old="if call.good_until is not None and running() > call.good_until:",
         new="if False:",
         tests=("tests/disasters/test_stopped_processes.py::test_an_expired_lease_is_never_given_to_the_caller[postgresql]",),
@@ -126,7 +126,7 @@ DEFECTS = (
     Defect(
         name="at-most-once-is-given-back",
         breaks="A message that may be delivered once goes back to its queue when its receiver has gone away.",
-        file="rowq/store/settling.py",
+        file="rowq/store/settle.py",
         old='good = [call for call in calls if (call.delivery or work.policy(call.queue).delivery) != "at_most_once"]',
         new="good = calls",
         tests=("tests/engine/test_releasing.py::test_what_is_delivered_at_most_once_is_not_given_back",),

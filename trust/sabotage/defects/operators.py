@@ -16,7 +16,7 @@ DEFECTS = (
     Defect(
         name="a-redrive-of-other-queues",
         breaks="A redrive takes a dead letter of another queue along, if it is named.",
-        file="rowq/store/dead.py",
+        file="rowq/store/dead_letter.py",
         old="if one.queue != self.queue or not (",
         new="if not (",
         tests=("tests/contract/test_redrive.py::test_ids_that_are_not_dead_letters_of_the_queue_are_left_alone[sqlite-sync]",),
@@ -24,7 +24,7 @@ DEFECTS = (
     Defect(
         name="a-purge-takes-what-is-at-work",
         breaks="A purge of waiting messages takes those that consumers have received meanwhile.",
-        file="rowq/store/operating.py",
+        file="rowq/store/operate.py",
         old="        return hold(work.session, seqs, state)\n",
         new="        return hold_anywhere(work.session, seqs)\n",
         tests=("tests/store/test_removing.py::test_a_purge_leaves_what_was_received_or_sent_since_it_began[sqlite]",),
@@ -32,7 +32,7 @@ DEFECTS = (
     Defect(
         name="a-purge-takes-what-a-stream-holds",
         breaks="A purge takes messages out of a batch that a stream has begun.",
-        file="rowq/store/operating.py",
+        file="rowq/store/operate.py",
         old=" if one.seq not in kept]\n",
         new="]\n",
         tests=("tests/ledger/test_revoking.py::test_what_a_stream_holds_is_neither_deleted_nor_purged[sqlite]",),
@@ -40,7 +40,7 @@ DEFECTS = (
     Defect(
         name="a-purge-of-the-leased-takes-the-dead",
         breaks="A dead letter that somebody has received is lost with a purge of what is leased.",
-        file="rowq/store/operating.py",
+        file="rowq/store/operate.py",
         old="        return [one for one in leased if one.reason is None]\n",
         new="        return leased\n",
         tests=("tests/contract/test_purging.py::test_a_dead_letter_that_somebody_has_received_is_purged_with_the_dead[sqlite-sync]",),
@@ -48,7 +48,7 @@ DEFECTS = (
     Defect(
         name="a-pause-is-ignored",
         breaks="A paused queue goes on delivering.",
-        file="rowq/store/leasing.py",
+        file="rowq/store/lease.py",
         old="    if policy.paused:\n        wanted, look = 0, None",
         new="    if False:\n        wanted, look = 0, None",
         tests=("tests/contract/test_pausing.py::test_a_paused_queue_hands_out_nothing[sqlite-sync]",),
@@ -56,7 +56,7 @@ DEFECTS = (
     Defect(
         name="a-pause-is-ignored-at-one-stroke",
         breaks="A paused queue on PostgreSQL goes on delivering to many who ask together.",
-        file="rowq/store/stroke.py",
+        file="rowq/store/single_statement.py",
         old="policy is None or policy.paused or",
         new="policy is None or",
         tests=("tests/contract/test_pausing.py::test_a_paused_queue_hands_out_nothing_however_often_it_is_asked[postgresql-sync]",),
@@ -64,7 +64,7 @@ DEFECTS = (
     Defect(
         name="the-bucket-is-never-emptied",
         breaks="A throughput limit holds back nobody.",
-        file="rowq/store/leasing.py",
+        file="rowq/store/lease.py",
         old="    left = tokens - handed\n",
         new="    left = tokens\n",
         tests=("tests/contract/test_throughput.py::test_no_more_than_the_limit_come_in_one_second[sqlite-sync]",),
@@ -72,7 +72,7 @@ DEFECTS = (
     Defect(
         name="a-copy-leaves-the-scheduled-behind",
         breaks="A copy into another database drops the messages that are scheduled.",
-        file="rowq/store/leaving.py",
+        file="rowq/store/transfer/exporter.py",
         old='    "place_scheduled": State.SCHEDULED,\n',
         new="",
         tests=("tests/copying/test_arriving.py::test_every_option_arrives[sqlite-sqlite]",),
@@ -80,15 +80,15 @@ DEFECTS = (
     Defect(
         name="a-copy-begins-anew",
         breaks="A copy that was cut off brings again what had arrived.",
-        file="rowq/copier/passage.py",
-        old="            copying.advance(work, self.identity, self.courses, part, reached)\n",
+        file="rowq/transfer/route.py",
+        old="            progress.advance(work, self.identity, self.courses, part, reached)\n",
         new="",
         tests=("tests/copying/test_restarting.py::test_cut_off_at_any_transaction_it_goes_on[before]",),
     ),
     Defect(
         name="cursors-of-another-state",
         breaks="A cursor of another state is taken for a place in this one.",
-        file="rowq/store/rows.py",
+        file="rowq/store/row.py",
         old="    if named is not state:",
         new="    if False:",
         tests=("tests/contract/test_browsing.py::test_a_cursor_of_another_state_is_refused[sqlite-sync]",),

@@ -57,7 +57,7 @@ DEFECTS = (
     Defect(
         name="no-lock-on-a-new-group",
         breaks="Two senders that begin a group at the same moment both become its head.",
-        file="rowq/store/locking.py",
+        file="rowq/store/lock.py",
         old='        session.many("reserve_group", ("queue", "group_key"), [(queue, group) for group in groups])',
         new="        pass",
         tests=(
@@ -67,7 +67,7 @@ DEFECTS = (
     Defect(
         name="no-lock-on-a-new-key",
         breaks="Two messages wait under one key.",
-        file="rowq/store/locking.py",
+        file="rowq/store/lock.py",
         old='        session.many("reserve_key", ("queue", "message_key"), [(queue, key) for key in keys])',
         new="        pass",
         tests=(
@@ -77,7 +77,7 @@ DEFECTS = (
     Defect(
         name="sqlite-begins-by-reading",
         breaks="A transaction on SQLite begins as a reader, and fails when somebody has written before it does.",
-        file="rowq/store/sqlite.py",
+        file="rowq/store/sqlite/dialect.py",
         old='self._control.execute("BEGIN IMMEDIATE")',
         new='self._control.execute("BEGIN")',
         tests=("tests/rivals/test_threads.py::test_threads_on_brokers_of_their_own_share_the_database[sqlite]",),
@@ -85,7 +85,7 @@ DEFECTS = (
     Defect(
         name="no-found-rows",
         breaks="MariaDB counts rows that changed, so that whoever renews what it has is told that it lost it.",
-        file="rowq/store/mariadb_connection.py",
+        file="rowq/store/mariadb/connection.py",
         old="_FLAGS = CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS",
         new="_FLAGS = CLIENT.MULTI_STATEMENTS",
         tests=("tests/contract/test_consumers.py::test_a_consumer_that_registers_is_the_youngest[mariadb-sync]",),
@@ -101,7 +101,7 @@ DEFECTS = (
     Defect(
         name="deadlocks-are-told",
         breaks="A deadlock is told to the caller, though nothing stands against another try.",
-        file="rowq/store/lane.py",
+        file="rowq/engine/executor.py",
         old="_MOST_TRIES = 10",
         new="_MOST_TRIES = 1",
         tests=("tests/rivals/test_crossings.py::test_processes_that_take_rows_in_opposite_order_never_hear_of_a_deadlock[mariadb]",),
@@ -109,7 +109,7 @@ DEFECTS = (
     Defect(
         name="a-key-written-twice-is-an-error",
         breaks="Two who write the same key at the same moment on PostgreSQL hear of an error.",
-        file="rowq/store/postgresql_error.py",
+        file="rowq/store/postgresql/errors.py",
         old='"23505": (TryAgain,',
         new='"23505": (StoreError,',
         tests=("tests/rivals/test_agreement.py::test_an_id_that_several_bring_at_once_is_taken_by_one[postgresql]",),

@@ -8,7 +8,7 @@ DEFECTS = (
     Defect(
         name="requests-are-not-remembered",
         breaks="A send that is asked again is carried out again.",
-        file="rowq/store/requests.py",
+        file="rowq/store/request.py",
         old='self._work.session.write("insert_request", id=id,',
         new="dict(id=id,",
         tests=("tests/server/test_together.py::test_the_answer_to_a_request_is_kept_for_an_hour",),
@@ -16,7 +16,7 @@ DEFECTS = (
     Defect(
         name="requests-of-others",
         breaks="One caller's idempotency key answers for another's.",
-        file="rowq/store/requests.py",
+        file="rowq/store/request.py",
         old="return f\"{call.queue}/{call.actor or ''}/{call.request}\"",
         new='return f"{call.queue}/{call.request}"',
         tests=("tests/server/test_reviewed.py::test_an_idempotency_key_is_its_callers_own_and_stands_for_all_that_was_said",),
@@ -24,7 +24,7 @@ DEFECTS = (
     Defect(
         name="a-request-for-something-else",
         breaks="An idempotency key that comes with other messages gets the answer of the first.",
-        file="rowq/store/requests.py",
+        file="rowq/store/request.py",
         old="            if fingerprint != _fingerprint(call):",
         new="            if False:",
         tests=("tests/server/test_reviewed.py::test_an_idempotency_key_is_its_callers_own_and_stands_for_all_that_was_said",),
@@ -32,7 +32,7 @@ DEFECTS = (
     Defect(
         name="limits-count-characters",
         breaks="The limit of a payload counts characters, and not bytes.",
-        file="rowq/store/sending.py",
+        file="rowq/store/send.py",
         old="            if len(message.payload) > limit:",
         new='            if len(message.payload.decode(errors="ignore")) > limit:',
         tests=("tests/contract/test_payload_rules.py::test_a_payload_over_the_limit_is_refused[sqlite-sync-umlauts]",),
@@ -40,7 +40,7 @@ DEFECTS = (
     Defect(
         name="one-too-many-in-a-full-queue",
         breaks="A queue takes one message more than max_depth.",
-        file="rowq/store/sending.py",
+        file="rowq/store/send.py",
         old="if wanted and known.depth_bound + wanted > limit:",
         new="if wanted and known.depth_bound + wanted > limit + 1:",
         tests=("tests/contract/test_depth.py::test_a_queue_takes_as_many_as_max_depth[sqlite-sync]",),
@@ -48,7 +48,7 @@ DEFECTS = (
     Defect(
         name="an-id-is-taken-twice",
         breaks="Two messages have the same id.",
-        file="rowq/store/sending.py",
+        file="rowq/store/send.py",
         old="                self._check_own_ids(call)",
         new="                pass",
         tests=("tests/contract/test_ids.py::test_an_own_id_is_taken_while_its_message_is_known[sqlite-sync-q]",),
@@ -75,7 +75,7 @@ DEFECTS = (
     Defect(
         name="a-group-is-not-held",
         breaks="A message goes to a consumer while the one before it in its group is still at work.",
-        file="rowq/store/sending.py",
+        file="rowq/store/send.py",
         old="        if (queue, group) in self._taken:\n            return False",
         new="        if False:\n            return False",
         tests=("tests/contract/test_groups.py::test_only_the_head_of_a_group_is_delivered[sqlite-sync]",),

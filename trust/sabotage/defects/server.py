@@ -48,7 +48,7 @@ DEFECTS = (
     Defect(
         name="pieces-deny-each-other",
         breaks="A redrive that was broken off says that nothing was done, is asked for again, and takes more than its limit.",
-        file="rowq/steps.py",
+        file="rowq/engine/operation.py",
         old="        if not (count := done()):",
         new="        if not (count := 0 * done()):",
         tests=("tests/client/test_doubt.py::TestInPieces",),
@@ -56,7 +56,7 @@ DEFECTS = (
     Defect(
         name="serves-behind-the-last-word",
         breaks="Of requests that pile up, those that came in one read with the last that may wait are carried out, and never answered.",
-        file="rowq/server/protocol.py",
+        file="rowq/server/http/connection.py",
         old="            if self.is_piled_up:\n                raise _PiledUp",
         new="""            if self.is_piled_up and not self._parting:\n                self._refuse(429, "too_many_requests", "no")""",
         tests=("tests/server/test_reviewed.py::test_a_connection_that_piles_up_requests_is_ended",),
@@ -64,7 +64,7 @@ DEFECTS = (
     Defect(
         name="no-scopes",
         breaks="A key may do everything, whatever its scopes.",
-        file="rowq/server/gate.py",
+        file="rowq/server/auth/authentication.py",
         old="        if right not in self._rights:",
         new="        if False:",
         tests=("tests/server/test_gate.py::test_the_same_secret_in_configuration_and_database_opens_what_the_database_says",),
@@ -72,7 +72,7 @@ DEFECTS = (
     Defect(
         name="a-route-for-anybody",
         breaks="Somebody who may only send reads the actions of operators.",
-        file="rowq/server/routes.py",
+        file="rowq/server/api/routes.py",
         old='        right="admin",\n        query=queues.ActionsQuery,',
         new='        right="any",\n        query=queues.ActionsQuery,',
         tests=("tests/server/test_api.py::TestQueues::test_what_operators_did_is_told_with_who_it_was",),
@@ -80,7 +80,7 @@ DEFECTS = (
     Defect(
         name="no-queue-patterns",
         breaks="A key opens all queues, whatever its patterns.",
-        file="rowq/server/gate.py",
+        file="rowq/server/auth/authentication.py",
         old="if queue is not None and not self.sees_all and not self.reaches(queue):",
         new="if False:",
         tests=("tests/server/test_gate.py::TestRights::test_a_right_is_checked_with_the_queue",),
@@ -96,7 +96,7 @@ DEFECTS = (
     Defect(
         name="settles-in-foreign-queues",
         breaks="A key settles deliveries of queues that it does not reach.",
-        file="rowq/server/hot.py",
+        file="rowq/server/api/hot_routes.py",
         old="        call.reaches = None if identity.sees_all else identity.reaches\n",
         new="",
         tests=("tests/server/test_api.py::TestAKeyForSomeQueues::test_it_settles_nothing_of_another_queue",),
@@ -136,7 +136,7 @@ DEFECTS = (
     Defect(
         name="any-host",
         breaks="A page that another site has bound to this address by its own name reads the queues.",
-        file="rowq/server/gate.py",
+        file="rowq/server/auth/authentication.py",
         old="            if not is_local_host(value):",
         new="            if False:",
         tests=("tests/server/test_gate.py::TestWithoutKeys::test_whoever_names_us_otherwise_may_not",),
@@ -144,7 +144,7 @@ DEFECTS = (
     Defect(
         name="any-origin",
         breaks="A page of another site asks in the name of whoever has logged in with Basic.",
-        file="rowq/server/gate.py",
+        file="rowq/server/auth/authentication.py",
         old='(origin is not None and origin.partition(b"://")[2] != host)',
         new="False",
         tests=("tests/server/test_gate.py::TestCredentials::test_a_browser_that_adds_basic_by_itself_is_no_proof_of_a_wish",),
@@ -152,7 +152,7 @@ DEFECTS = (
     Defect(
         name="no-lockout",
         breaks="Keys can be guessed without end.",
-        file="rowq/server/gate.py",
+        file="rowq/server/auth/authentication.py",
         old="            self._lockout.failed(address)\n",
         new="",
         tests=("tests/server/test_gate.py::TestLockout::test_whoever_guesses_ten_times_is_not_listened_to_for_a_minute",),
@@ -160,7 +160,7 @@ DEFECTS = (
     Defect(
         name="tokens-never-end",
         breaks="A token in an address opens for longer than its minute.",
-        file="rowq/server/token.py",
+        file="rowq/server/auth/token.py",
         old="if digest is None or expires_at <= self._now():",
         new="if digest is None:",
         tests=("tests/server/test_gate.py::TestTokens::test_a_token_lasts_a_minute",),
@@ -168,7 +168,7 @@ DEFECTS = (
     Defect(
         name="revoked-keys-go-on",
         breaks="A stream of events goes on after its key was revoked.",
-        file="rowq/server/gate.py",
+        file="rowq/server/auth/authentication.py",
         old="return self._by_digest.get(identity.digest) is identity",
         new="return True",
         tests=("tests/server/test_gate.py::TestKeysThatComeAndGo::test_whoever_was_let_in_stays_as_long_as_their_key_is_what_it_was",),
@@ -176,7 +176,7 @@ DEFECTS = (
     Defect(
         name="bodies-without-limit",
         breaks="A body over the limit is read whole.",
-        file="rowq/server/reading.py",
+        file="rowq/server/http/reading.py",
         old="            if size > limit:",
         new="            if False:",
         tests=("tests/server/test_bad_input.py::TestLargeAndSlowBodies::test_a_body_in_pieces_is_not_read_beyond_the_limit",),

@@ -16,7 +16,7 @@ DEFECTS = (
     Defect(
         name="a-batch-is-given-anew",
         breaks="A batch that is asked for again is another one.",
-        file="rowq/store/ledger.py",
+        file="rowq/store/stream/ledger.py",
         old="    if known is None and _lease_batch(work, stream, most, most_bytes):",
         new="    if _lease_batch(work, stream, most, most_bytes):",
         tests=("tests/ledger/test_batches.py::test_a_batch_is_given_again_until_it_is_settled[sqlite]",),
@@ -40,7 +40,7 @@ DEFECTS = (
     Defect(
         name="a-batch-is-settled-before-its-checkpoint",
         breaks="The batch that is asked for is settled with those before it.",
-        file="rowq/store/ledger.py",
+        file="rowq/store/stream/ledger.py",
         old="    _ack(work, stream, after)\n    number",
         new="    _ack(work, stream, stream.next_batch - 1)\n    number",
         tests=("tests/ledger/test_batches.py::test_a_batch_is_given_again_until_it_is_settled[sqlite]",),
@@ -48,7 +48,7 @@ DEFECTS = (
     Defect(
         name="a-sink-publishes-twice",
         breaks="A batch that a sink writes again is published again.",
-        file="rowq/store/staging.py",
+        file="rowq/store/stream/stage.py",
         old="    if is_new:\n        _publish_all",
         new="    if True:\n        _publish_all",
         tests=("tests/tabular/test_publishing.py::test_a_version_is_published_once[sqlite]",),
@@ -56,7 +56,7 @@ DEFECTS = (
     Defect(
         name="half-a-batch-is-published",
         breaks="What is left of a stage that was lost in part is published.",
-        file="rowq/store/staging.py",
+        file="rowq/store/stream/stage.py",
         old="        _check_whole(work, dict(stages))\n",
         new="",
         tests=("tests/tabular/test_publishing.py::test_what_nobody_asks_for_again_is_published_and_not_remembered[sqlite]",),
@@ -64,7 +64,7 @@ DEFECTS = (
     Defect(
         name="an-archive-is-not-verified",
         breaks="An archive believes that all lines have arrived, and deletes them.",
-        file="rowq/pipeline/archiving.py",
+        file="rowq/spark/pipeline/archiving.py",
         old="files = self.verify(kind, segment, piece)",
         new="files = self.lake.written(kind, piece)",
         tests=("tests/pipeline/test_archive.py::test_lines_that_did_not_arrive_are_told_and_nothing_is_purged",),
@@ -72,7 +72,7 @@ DEFECTS = (
     Defect(
         name="purged-before-it-is-committed",
         breaks="Lines are deleted from the database before the lake has them.",
-        file="rowq/pipeline/archiving.py",
+        file="rowq/spark/pipeline/archiving.py",
         old='if segment.state == "committed" and (segment.committed_at or 0) <= cutoff:',
         new='if segment.state != "purged" and (segment.committed_at or 0) <= cutoff:',
         tests=("tests/pipeline/test_archive.py::test_a_segment_that_is_only_planned_is_not_purged",),
@@ -80,7 +80,7 @@ DEFECTS = (
     Defect(
         name="a-log-ends-too-late",
         breaks="Who follows the log on PostgreSQL passes by lines that others are still writing.",
-        file="rowq/store/postgresql_horizon.py",
+        file="rowq/store/postgresql/watermark.py",
         old="            if not mark.writers:",
         new="            if True:",
         tests=("tests/tabular/test_horizon.py::test_nothing_above_an_open_transaction_appears_and_nothing_of_it_is_missed[postgresql]",),

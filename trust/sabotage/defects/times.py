@@ -24,7 +24,7 @@ DEFECTS = (
     Defect(
         name="delivered-at-its-end",
         breaks="A message is delivered in the very moment in which its TTL is over.",
-        file="rowq/store/claiming.py",
+        file="rowq/store/claim.py",
         old="expires_at is not None and expires_at <= now)",
         new="expires_at is not None and expires_at < now)",
         tests=("tests/contract/test_bounds.py::test_a_message_is_delivered_until_the_moment_before_its_ttl_ends[sqlite-sync]",),
@@ -56,7 +56,7 @@ DEFECTS = (
     Defect(
         name="history-goes-too-early",
         breaks="History is deleted by its retention in seconds, taken for milliseconds.",
-        file="rowq/store/sweeping.py",
+        file="rowq/store/expiry.py",
         old="cutoff=work.now - retention, limit=limit)]\n    forget_finished",
         new="cutoff=work.now - retention // 1000, limit=limit)]\n    forget_finished",
         tests=("tests/contract/test_bounds.py::test_history_goes_in_the_moment_its_retention_ends_and_what_is_younger_stays[sqlite-sync]",),
@@ -72,7 +72,7 @@ DEFECTS = (
     Defect(
         name="audit-goes-too-early",
         breaks="Lines of the audit go by the shortest retention of all queues, and not by that of their own.",
-        file="rowq/store/sweeping.py",
+        file="rowq/store/expiry.py",
         old="(0 < work.policy(queue).audit_retention_ms <= work.now - at if queue",
         new="(0 < work.policy(queue).audit_retention_ms if queue",
         tests=("tests/contract/test_audit_retention.py::test_one_queue_keeps_its_audit_longer_than_another[sqlite-sync]",),
@@ -112,7 +112,7 @@ DEFECTS = (
     Defect(
         name="requests-are-forgotten-in-seconds",
         breaks="The answer to a send that may be asked again is forgotten after some seconds.",
-        file="rowq/store/requests.py",
+        file="rowq/store/request.py",
         old="KEPT_MS = 3_600_000",
         new="KEPT_MS = 3_600",
         tests=("tests/server/test_together.py::test_the_answer_to_a_request_is_kept_for_an_hour",),

@@ -8,7 +8,7 @@ DEFECTS = (
     Defect(
         name="looks-before-entering",
         breaks="A wake-up between looking and waiting is lost.",
-        file="rowq/verbs.py",
+        file="rowq/engine/verbs.py",
         old=(
             "            ticket = yield Enter(attempt.topic)\n"
             "            has_waited = has_looked = False\n"
@@ -26,7 +26,7 @@ DEFECTS = (
     Defect(
         name="a-wake-up-goes-with-the-cancelled",
         breaks="A wake-up is lost with the receiver that was cancelled.",
-        file="rowq/verbs.py",
+        file="rowq/engine/verbs.py",
         old="is_unused = not has_looked or (ticket.waiter.is_woken and not has_waited)",
         new="is_unused = False",
         tests=("tests/engine/test_waking.py::test_whoever_goes_away_woken_wakes_the_next",),
@@ -34,7 +34,7 @@ DEFECTS = (
     Defect(
         name="nobody-wakes-the-next",
         breaks="Whoever leaves with all it wanted does not wake the next, for whom there is more.",
-        file="rowq/waiting.py",
+        file="rowq/engine/waiting.py",
         old="        if more:\n            self.wake",
         new="        if False:\n            self.wake",
         tests=("tests/engine/test_waiting_room.py::test_who_leaves_with_more_behind_wakes_the_next",),
@@ -42,7 +42,7 @@ DEFECTS = (
     Defect(
         name="wakes-before-the-commit",
         breaks="Those who wait are woken before there is anything to see.",
-        file="rowq/store/lane.py",
+        file="rowq/engine/executor.py",
         old=(
             "                self._carry_out(work, batch)\n"
             "        except _MustSync:\n"
@@ -62,7 +62,7 @@ DEFECTS = (
     Defect(
         name="the-herald-tells-nobody",
         breaks="Other processes on PostgreSQL hear of a send only when they look by themselves.",
-        file="rowq/engine.py",
+        file="rowq/engine/engine.py",
         old="            self._herald.tell(tidings)",
         new="            pass",
         tests=("tests/rivals/test_waiting.py::test_a_consumer_in_another_process_hears_of_a_send[postgresql]",),
@@ -70,7 +70,7 @@ DEFECTS = (
     Defect(
         name="the-herald-wakes-nobody",
         breaks="What another process tells wakes nobody.",
-        file="rowq/engine.py",
+        file="rowq/engine/engine.py",
         old=("        self.store.hear(tidings)\n        self._room.wake({topic: count for topic, (count, _) in tidings.ready.items()})"),
         new="        self.store.hear(tidings)",
         tests=("tests/rivals/test_waiting.py::test_a_consumer_in_another_process_hears_of_a_send[postgresql]",),
@@ -78,7 +78,7 @@ DEFECTS = (
     Defect(
         name="no-news-from-other-processes",
         breaks="A consumer on SQLite hears of another process's send only by its safety net.",
-        file="rowq/engine.py",
+        file="rowq/engine/engine.py",
         old="if news is None or news == self._news:",
         new="if True:",
         tests=("tests/rivals/test_waiting.py::test_a_consumer_in_another_process_hears_of_a_send[sqlite]",),
@@ -86,7 +86,7 @@ DEFECTS = (
     Defect(
         name="the-turn-is-not-handed-on",
         breaks="Threads that wait for the writer's place are not told that it is free.",
-        file="rowq/fusion.py",
+        file="rowq/engine/group_commit.py",
         old="            if heir is not None and heir.gate.locked():\n                heir.gate.release()",
         new="            pass",
         tests=("tests/engine/test_fusion.py::test_the_turn_is_handed_on_without_anybody_looking_up",),

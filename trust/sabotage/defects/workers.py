@@ -8,7 +8,7 @@ DEFECTS = (
     Defect(
         name="a-generator-is-taken-for-work",
         breaks="A consumer acks messages for which its function has only made a generator.",
-        file="rowq/workers/plan.py",
+        file="rowq/worker/plan.py",
         old="    if isgenerator(answer) or isasyncgen(answer):",
         new="    if False:",
         tests=("tests/workers/test_consuming.py::test_a_message_for_which_nothing_was_done_is_not_acked",),
@@ -16,7 +16,7 @@ DEFECTS = (
     Defect(
         name="holds-what-is-lost",
         breaks="A consumer goes on believing that it has a message whose lease it lost.",
-        file="rowq/workers/hand.py",
+        file="rowq/worker/in_flight.py",
         old="until if outcome is Outcome.DONE else 0.0",
         new="until",
         tests=("tests/workers/test_hand.py::test_what_could_not_be_extended_is_lost_and_not_asked_for_again",),
@@ -24,7 +24,7 @@ DEFECTS = (
     Defect(
         name="begins-what-is-anothers",
         breaks="A consumer begins with a message whose lease has run out in its hand.",
-        file="rowq/workers/hand.py",
+        file="rowq/worker/in_flight.py",
         old="                if self._until[delivery.receipt] > now:\n                    return delivery\n",
         new="                return delivery\n",
         tests=("tests/workers/test_hand.py::test_what_has_run_out_in_the_hand_is_not_begun",),
@@ -32,7 +32,7 @@ DEFECTS = (
     Defect(
         name="leases-are-not-extended",
         breaks="The lease of a message that takes long to handle runs out.",
-        file="rowq/workers/shift.py",
+        file="rowq/worker/consumer_loop.py",
         old="receipts = self.hand.ending_before(began + self._lease * 2 / 3)",
         new="receipts: list[str] = []",
         tests=("tests/workers/test_consuming.py::test_a_lease_is_extended_while_the_function_runs",),
@@ -40,7 +40,7 @@ DEFECTS = (
     Defect(
         name="fresh-messages-are-kept",
         breaks="A consumer that stops keeps what it has not begun until the leases run out.",
-        file="rowq/workers/hand.py",
+        file="rowq/worker/in_flight.py",
         old="        self._finished.released += self._fresh\n",
         new="",
         tests=("tests/workers/test_consuming.py::test_stopping_finishes_what_is_begun_and_gives_the_rest_back_uncounted",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from rowq.server.admin.desk import Desk
+from rowq.server.admin.request import Desk
 
 _OWN = ("csrf", "confirmed")
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from rowq.model.message import Stats
 from rowq.server.admin.attention import Row, needs
-from rowq.server.admin.desk import Desk, one_of
 from rowq.server.admin.paging import paged
+from rowq.server.admin.request import Desk, one_of
 from rowq.server.depths import Counted
 
 MOST_NEEDS = 12

@@ -15,9 +15,9 @@ from rowq.model.fingerprint import fingerprint
 from rowq.model.lifecycle import REASONS
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name, split_name
-from rowq.server.admin.desk import Desk
+from rowq.server.admin.request import Desk
 from rowq.server.api import dead, messages
-from rowq.wire_look import MessageLook
+from rowq.wire import MessageLook
 
 PAGE = 50
 _FILTERS = ("reason", "text", "key", "group")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from rowq.errors import ServerUnavailable
-from rowq.server import asgi
-from rowq.server.admin.desk import Desk
-from rowq.server.patience import ClientGone, first_of
+from rowq.server.admin.request import Desk
+from rowq.server.http import asgi
+from rowq.server.http.patience import ClientGone, first_of
 
 EVERY = 1.0
 PING_EVERY = 15.0

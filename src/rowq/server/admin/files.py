@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from rowq.server import asgi
+from rowq.server.http import asgi
 
 _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _NAMES = ("admin.css", "admin.js", "htmx.min.js", "rowq.svg")

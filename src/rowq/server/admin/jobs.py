@@ -11,11 +11,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rowq.engine.bulk import Progress
 from rowq.errors import Forbidden, NotFound, RowqError, ServerUnavailable
-from rowq.pieces import Progress
+from rowq.server.auth.authentication import Identity
 from rowq.server.depths import Depths
-from rowq.server.errors import HttpError
-from rowq.server.gate import Identity
+from rowq.server.http.errors import HttpError
 from rowq.server.service import Service
 from rowq.wire import Count
 

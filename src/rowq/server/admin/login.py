@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from rowq.errors import Forbidden, Unauthorized
-from rowq.server.admin.desk import Desk
+from rowq.server.admin.request import Desk
 
 _LONGEST = 1_000
 

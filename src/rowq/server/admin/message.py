@@ -12,13 +12,12 @@ from starlette.responses import Response
 from rowq.errors import MessageNotFound
 from rowq.model.message import Event
 from rowq.model.queue import split_name
+from rowq.model.settings_text import write_setting
 from rowq.server.admin import confirmation, payload
-from rowq.server.admin.desk import Desk, details_url
+from rowq.server.admin.request import Desk, details_url
 from rowq.server.api import messages, queues
-from rowq.spelling import write_setting
-from rowq.store.finding import not_found
-from rowq.wire import to_backoff
-from rowq.wire_look import MessageLook
+from rowq.store.lookup import not_found
+from rowq.wire import MessageLook, to_backoff
 
 _LINES = 500
 """Of what happened: one that is tried for ever has a long story, and its end tells more than its beginning."""

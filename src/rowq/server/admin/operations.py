@@ -10,9 +10,9 @@ from rowq.errors import QueueNotFound, StreamNotFound
 from rowq.model.message import Stats
 from rowq.model.stream import Stream
 from rowq.server.admin import confirmation
-from rowq.server.admin.desk import Desk
 from rowq.server.admin.paging import paged
 from rowq.server.admin.rendering import count, listed
+from rowq.server.admin.request import Desk
 from rowq.server.api import consumers, operations, queues, streams
 
 MOST_CONSUMERS = 1_000

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 from starlette.responses import Response
 
-from rowq.server import asgi
-from rowq.server.admin.desk import Desk
+from rowq.server.admin.request import Desk
+from rowq.server.http import asgi
 
 Handler = Callable[[Desk], Awaitable[Response]]
 Streamer = Callable[["Desk", asgi.Receive, asgi.Send], Awaitable[None]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowq.server.admin import dashboard, dead, events, login, message, operations, progress, queue, redriving, resending, sending, settings
+from rowq.server.admin import dashboard, dead, events, login, message, operations, progress, queue, redrive, resend, send, settings
 from rowq.server.admin.page import Page
 
 _OPERATIONS = (
@@ -23,8 +23,8 @@ _QUEUES = (
     Page("GET", "/queue/{queue}/messages/{id}/details", message.show_details),
     Page("GET", "/queue/{queue}/messages/{id}/payload", message.download),
     Page("POST", "/queue/{queue}/messages/{id}/removal", message.remove),
-    Page("GET", "/queue/{queue}/send", sending.show_form),
-    Page("POST", "/queue/{queue}/send", sending.send),
+    Page("GET", "/queue/{queue}/send", send.show_form),
+    Page("POST", "/queue/{queue}/send", send.send),
     Page("POST", "/queue/{queue}/pause", queue.pause),
     Page("POST", "/queue/{queue}/resumption", queue.resume),
     Page("GET", "/queue/{queue}/purge", queue.show_purge),
@@ -37,14 +37,14 @@ _QUEUES = (
 
 _DEAD = (
     Page("GET", "/dead", dead.show_all, menu="Dead letters"),
-    Page("POST", "/queue/{queue}/dead/redrive", redriving.redrive),
-    Page("POST", "/queue/{queue}/dead/removal", redriving.remove),
-    Page("DELETE", "/queue/{queue}/messages", redriving.delete_all),
-    Page("POST", "/queue/{queue}/messages/requeue", redriving.redrive_all),
-    Page("DELETE", "/queue/{queue}/messages/{id}", redriving.delete_one),
-    Page("POST", "/queue/{queue}/messages/requeue/{id}", redriving.redrive_one),
-    Page("GET", "/queue/{queue}/messages/{id}/resend", resending.show_form),
-    Page("POST", "/queue/{queue}/messages/{id}/resend", resending.resend),
+    Page("POST", "/queue/{queue}/dead/redrive", redrive.redrive),
+    Page("POST", "/queue/{queue}/dead/removal", redrive.remove),
+    Page("DELETE", "/queue/{queue}/messages", redrive.delete_all),
+    Page("POST", "/queue/{queue}/messages/requeue", redrive.redrive_all),
+    Page("DELETE", "/queue/{queue}/messages/{id}", redrive.delete_one),
+    Page("POST", "/queue/{queue}/messages/requeue/{id}", redrive.redrive_one),
+    Page("GET", "/queue/{queue}/messages/{id}/resend", resend.show_form),
+    Page("POST", "/queue/{queue}/messages/{id}/resend", resend.resend),
     Page("GET", "/jobs/{id}", progress.show_job),
     Page("POST", "/jobs/{id}/cancellation", progress.cancel_job),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rowq.server.admin.desk import Desk
+from rowq.server.admin.request import Desk
 
 PAGE = 100
 

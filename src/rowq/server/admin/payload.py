@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from rowq.server.admin.rendering import pretty, visible
-from rowq.wire_look import MessageLook
+from rowq.wire import MessageLook
 
 SHOWN = 64 << 10
 _SHOWN_HEX = 4 << 10

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from rowq.server.admin.desk import Desk
 from rowq.server.admin.jobs import Job
+from rowq.server.admin.request import Desk
 
 
 async def show_job(desk: Desk) -> Response:

@@ -7,17 +7,16 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
+from rowq.engine.bulk import Progress
 from rowq.errors import InvalidArgument, MessageNotFound, QueueNotFound
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name, split_name
-from rowq.pieces import Progress
 from rowq.server.admin import confirmation, dead, message, progress
-from rowq.server.admin.desk import Desk, details_url, one_of
 from rowq.server.admin.jobs import Job, Work
 from rowq.server.admin.rendering import listed
+from rowq.server.admin.request import Desk, details_url, one_of
 from rowq.server.api import messages, queues
-from rowq.wire import Count
-from rowq.wire_look import Messages
+from rowq.wire import Count, Messages
 
 PAGE = 50
 TABS = ("ready", "scheduled", "blocked", "leased", "dead", "finished")

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from rowq.meter import OTHER
 from rowq.model.queue import resolve
 from rowq.server.admin.history import DEAD, FAILED, IN, LATE, OUT, SLOT_MS, SLOTS, History
 from rowq.server.service import Service
+from rowq.store.meter import OTHER
 
 _log = logging.getLogger("rowq.server")
 

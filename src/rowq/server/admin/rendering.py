@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 import rowq
 from rowq.server.admin.files import Static
-from rowq.wire_look import MessageLook
+from rowq.wire import MessageLook
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _COLOURS = {

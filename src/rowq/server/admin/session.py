@@ -16,9 +16,9 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from rowq.errors import Forbidden, Unauthorized
-from rowq.server import asgi
-from rowq.server.gate import ANYBODY, Identity, admit_local, check_own_page
-from rowq.server.loopback import is_local_host
+from rowq.server.auth.authentication import ANYBODY, Identity, admit_local, check_own_page
+from rowq.server.auth.loopback import is_local_host
+from rowq.server.http import asgi
 from rowq.server.service import Service
 
 COOKIE = "ForqSession"

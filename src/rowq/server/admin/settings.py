@@ -8,11 +8,10 @@ from starlette.responses import Response
 
 from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.model.queue import Origin, Policy, Settings, check_own_name, origins, resolve
-from rowq.server.admin.desk import Desk
+from rowq.model.settings_text import SETTINGS, Setting, parse_setting, write_setting
+from rowq.server.admin.request import Desk
 from rowq.server.api import queues
-from rowq.spelling import SETTINGS, Setting, parse_setting, write_setting
-from rowq.wire import of_backoff
-from rowq.wire_look import SettingsBody, to_settings
+from rowq.wire import SettingsBody, of_backoff, to_settings
 
 _GROUPS = (
     ("Delivery and retries", ("paused", "lease", "max_attempts", "backoff", "on_exhausted", "delivery", "order")),

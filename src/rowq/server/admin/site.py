@@ -15,16 +15,16 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
 from rowq.errors import InvalidArgument, Unauthorized
-from rowq.server import answering, asgi
-from rowq.server.admin.desk import Desk
-from rowq.server.admin.office import Office
+from rowq.server.admin.context import Office
 from rowq.server.admin.page import Page
 from rowq.server.admin.pages import PAGES
+from rowq.server.admin.request import Desk
 from rowq.server.admin.session import SAFE, Visitor
-from rowq.server.errors import HttpError, to_answer
+from rowq.server.http import answers, asgi
+from rowq.server.http.errors import HttpError, to_answer
+from rowq.server.http.patience import ClientGone
+from rowq.server.http.reading import read_body
 from rowq.server.logs import KEY_IN_SCOPE
-from rowq.server.patience import ClientGone
-from rowq.server.reading import read_body
 from rowq.server.service import Service
 from rowq.wire import Problem
 
@@ -70,7 +70,7 @@ class Site:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         if scope["type"] != "http":
             return
-        watched = answering.Watched(send)
+        watched = answers.Watched(send)
         try:
             await self._router(scope, receive, watched)
         except ClientGone:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rowq.model.access import ALL_QUEUES, MAX_PATTERNS, ApiKey, Scope
-from rowq.server.asked import Asked
+from rowq.server.api.request import Asked
 
 KeyName = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9._-]{1,64}$"})]
 Pattern = Annotated[str, Meta(extra_json_schema={"pattern": "^(?!.*[.-]dlq$)[A-Za-z0-9._*-]{1,64}$"})]

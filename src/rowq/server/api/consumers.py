@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rowq.model.member import DEAD_AFTER, ID, LONGEST_SILENCE_MS, ConsumerLook, Member, Membership
-from rowq.server.asked import Asked
+from rowq.server.api.request import Asked
 
 Silence = Annotated[int, Meta(ge=1, le=LONGEST_SILENCE_MS)]
 Id = Annotated[str, Meta(pattern=f"^{ID}$")]

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from rowq.engine.bulk import Progress
+from rowq.engine.operation import Steps
 from rowq.model.failure import Failures
 from rowq.model.message import State, Where
 from rowq.model.queue import dead_topic, split_name
 from rowq.model.value import Limit
-from rowq.pieces import Progress
-from rowq.server.asked import Asked
-from rowq.steps import Steps
+from rowq.server.api.request import Asked
 from rowq.wire import Count, RedriveBody
 
 

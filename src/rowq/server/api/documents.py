@@ -8,11 +8,11 @@ from functools import cache
 import msgspec
 from starlette.responses import Response
 
-from rowq.server import docs_page
-from rowq.server.asked import Asked
-from rowq.server.loopback import is_local_host
-from rowq.server.openapi import describe
-from rowq.server.route import Route
+from rowq.server.api import docs_page
+from rowq.server.api.openapi import describe
+from rowq.server.api.request import Asked
+from rowq.server.api.route import Route
+from rowq.server.auth.loopback import is_local_host
 
 
 class Documents:

@@ -8,9 +8,9 @@ from msgspec import Meta, Struct
 
 from rowq.errors import NotFound
 from rowq.model.value import Storable
-from rowq.server.asked import Asked
-from rowq.server.events import to_key
-from rowq.wire_look import Entries, of_entry
+from rowq.server.api.events import to_key
+from rowq.server.api.request import Asked
+from rowq.wire import Entries, of_entry
 
 
 class KeysQuery(Struct, forbid_unknown_fields=True):

@@ -14,9 +14,9 @@ from starlette.responses import StreamingResponse
 from rowq.model.message import Message
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName, Storable
-from rowq.server.asked import Asked
-from rowq.store.finding import Reach, not_found, only
-from rowq.wire_look import Events, MessageLook, Messages, of_message
+from rowq.server.api.request import Asked
+from rowq.store.lookup import Reach, not_found, only
+from rowq.wire import Events, MessageLook, Messages, of_message
 
 Moment = Annotated[int, Meta(ge=0, lt=1 << 62)]
 

@@ -7,12 +7,12 @@ from http import HTTPStatus
 from msgspec import Struct
 from starlette.responses import Response
 
+from rowq.engine.maintenance import Swept
+from rowq.engine.maintenance_tasks import SWEEPS, Sweep
 from rowq.errors import RowqError, ServerUnavailable
-from rowq.server.asked import Asked
-from rowq.server.errors import HttpError
+from rowq.server.api.request import Asked
+from rowq.server.http.errors import HttpError
 from rowq.store.dialect import Finding
-from rowq.sweeps import SWEEPS, Sweep
-from rowq.upkeep import Swept
 from rowq.wire import Count
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

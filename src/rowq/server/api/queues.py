@@ -6,14 +6,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from rowq.engine.bulk import Progress
 from rowq.model.message import Event, Stats
 from rowq.model.page import MAX_PAGE
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName
-from rowq.pieces import Progress
-from rowq.server.asked import Asked
-from rowq.wire import Count
-from rowq.wire_look import Events, QueueLook, Queues, SettingsBody, of_settings, to_settings
+from rowq.server.api.request import Asked
+from rowq.wire import Count, Events, QueueLook, Queues, SettingsBody, of_settings, to_settings
 
 
 class PurgeQuery(Struct, forbid_unknown_fields=True):

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from rowq.arguments import MAX_QUARANTINE
+from rowq.engine.arguments import MAX_QUARANTINE
 from rowq.model.stream import Stream
 from rowq.model.value import Note, Storable
-from rowq.server.asked import Asked
+from rowq.server.api.request import Asked
 from rowq.wire import Count
 
 

@@ -1,4 +1,4 @@
--- Moves between the tables of the engine, for those who come in by SQL: what store/moving.py and store/sweeping.py write for one message.
+-- Moves between the tables of the engine, for those who come in by SQL: what store/transition.py and store/expiry.py write for one message.
 --
 -- Messages with a key or a group hang together with others, in an order of locks that is the engine's own affair: they are left to it.
 
@@ -85,7 +85,7 @@ BEGIN
 END
 $$;
 
--- Wakes those who wait for messages, or tells that settings have changed: what store/postgresql_herald.py hears.
+-- Wakes those who wait for messages, or tells that settings have changed: what store/postgresql/notifier.py hears.
 CREATE OR REPLACE FUNCTION {door}.rowq_tell(tidings TEXT)
 RETURNS VOID
 LANGUAGE plpgsql VOLATILE

@@ -1,0 +1,172 @@
+"""What callers of the verbs give, checked and put into the words of the rules: receipts, verdicts, settings, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
+from rowq.ids import NO_RECEIPT, Receipt, read_receipt, receipt_of_delivery
+from rowq.model.draft import MAX_SEND, prepare_many
+from rowq.model.duration import optional_ms, to_ms
+from rowq.model.lifecycle import Extend, Nack, NackLimit, Reject, Reschedule
+from rowq.model.message import Delivery, Duration, Outcome, SendOptions, Where
+from rowq.model.queue import check_own_name
+from rowq.model.stream import check_batch, check_stream_name
+from rowq.model.text import check_text, mend_text
+from rowq.store.call import Send
+from rowq.store.lookup import check_id
+
+MAX_RECEIVE = 1_000
+MAX_WAIT_MS = 3_600_000
+MAX_QUARANTINE = 1_000
+MAX_NOTE = 4_096
+PIECE = 500
+
+T = TypeVar("T")
+Settled = Delivery | str
+
+
+def to_send(queue: str, payloads: Iterable[Any], options: SendOptions) -> Send:
+    name = check_own_name(queue)
+    chosen = listed(payloads, "payloads")
+    if len(chosen) > MAX_SEND:
+        raise InvalidArgument(f"send_many takes at most {MAX_SEND} messages at once, not {len(chosen)}: send them in several calls")
+    return Send(name, prepare_many(name, chosen, options))
+
+
+def to_receipt(delivery: object) -> Receipt:
+    if isinstance(delivery, Delivery):
+        return receipt_of_delivery(delivery.receipt)
+    if isinstance(delivery, str):
+        return read_receipt(delivery)
+    raise InvalidReceipt(f"a delivery or its receipt is needed, not {type(delivery).__name__}")
+
+
+def to_receipt_or_none(delivery: object) -> Receipt:
+    """One among many: text that never was a receipt is the receipt of nothing, and does not hold up the others."""
+    try:
+        return to_receipt(delivery)
+    except InvalidReceipt:
+        if not isinstance(delivery, str | Delivery):
+            raise
+        return NO_RECEIPT
+
+
+def lease_lost(delivery: Settled) -> LeaseLost:
+    name = f"the delivery of {delivery.id}" if isinstance(delivery, Delivery) else "this receipt"
+    return LeaseLost(
+        f"{name} is no longer current: its lease ran out and the message moved on, or it was settled already; nothing was changed"
+    )
+
+
+def insist_done(outcomes: list[Outcome], delivery: Settled) -> None:
+    if outcomes[0] is not Outcome.DONE:
+        raise lease_lost(delivery)
+
+
+def to_nack(reason: str | None, delay: Duration | None, counts: bool, limit: NackLimit) -> Nack:
+    if not isinstance(counts, bool):
+        raise InvalidArgument(f"counts must be True or False, not {counts!r}")
+    return Nack(note(reason, "reason"), optional_ms(delay, "delay"), counts, to_limit(limit))
+
+
+def to_limit(limit: NackLimit) -> NackLimit:
+    if limit not in ("attempts", "deadline"):
+        raise InvalidArgument(f"limit must be attempts or deadline, not {limit!r}")
+    return limit
+
+
+def to_reject(reason: str | None) -> Reject:
+    return Reject(note(reason, "reason"))
+
+
+def to_reschedule(delay: Duration, reason: str | None) -> Reschedule:
+    return Reschedule(to_ms(delay, "delay"), note(reason, "reason"))
+
+
+def to_extend(lease: Duration | None) -> Extend:
+    return Extend(optional_ms(lease, "lease", least=1))
+
+
+def listed(values: Iterable[T], what: str) -> list[T]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidArgument(f"{what} must be a list, not {type(values).__name__}")
+    return list(values)
+
+
+def distinct_ids(ids: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(check_id(id) for id in listed(ids, "ids")))
+
+
+def dead_choice(ids: Iterable[str] | None, where: Where | None) -> tuple[list[str] | None, Where]:
+    """Which dead letters are meant: those named, those that match, those that are both, or all."""
+    chosen = None if ids is None else distinct_ids(ids)
+    _check_where(where)
+    return chosen, where or Where()
+
+
+def insist_on_choice(ids: list[str] | None, where: Where) -> None:
+    if ids is None and where == Where():
+        raise InvalidArgument("say which dead letters to delete, by ids or by what they have in common; a purge removes all")
+
+
+def _check_where(where: object) -> None:
+    if where is not None and not isinstance(where, Where):
+        raise InvalidArgument(f"where must be rowq.Where(…), not {type(where).__name__}")
+    if isinstance(where, Where):
+        fields = msgspec.structs.asdict(where)
+        try:
+            msgspec.convert(fields, Where)
+        except msgspec.ValidationError as error:
+            raise InvalidArgument(f"where is not possible: {error}") from None
+        for name, value in fields.items():
+            if isinstance(value, str):
+                check_text(value, name)
+
+
+def receive_max(value: object, what: str = "max") -> int:
+    if type(value) is not int or not 1 <= value <= MAX_RECEIVE:
+        raise InvalidArgument(f"{what} must be between 1 and {MAX_RECEIVE}, not {value!r}")
+    return value
+
+
+def check_mode(delivery: object) -> None:
+    if delivery not in (None, "at_least_once", "at_most_once"):
+        raise InvalidArgument(f"delivery must be at_least_once or at_most_once, not {delivery!r}")
+
+
+def check_quarantine(stream: str, batch: int, ids: Iterable[str]) -> tuple[str, int, list[str]]:
+    chosen = distinct_ids(ids)
+    if len(chosen) > MAX_QUARANTINE:
+        raise InvalidArgument(f"at most {MAX_QUARANTINE} messages are quarantined at a time, not {len(chosen)}")
+    return check_stream_name(stream), check_batch(batch), chosen
+
+
+def note(text: object, what: str) -> str | None:
+    """A reason or a name, shortened to what the database should carry."""
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise InvalidArgument(f"{what} must be text, not {type(text).__name__}")
+    clean = mend_text(text)
+    return clean if len(clean) <= MAX_NOTE else clean[: MAX_NOTE - 1] + "…"
+
+
+def dead_limit(limit: object) -> int:
+    if limit is None:
+        return 1 << 62
+    if type(limit) is not int or limit < 0:
+        raise InvalidArgument(f"limit must be a whole number, not {limit!r}")
+    return limit
+
+
+def dead_piece(rate: object) -> int:
+    """At a rate, about ten pieces a second, so that consumers see a stream and not a flood."""
+    if rate is None:
+        return PIECE
+    if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate <= 1_000_000:
+        raise InvalidArgument(f"rate must be messages a second, more than 0, not {rate!r}")
+    return max(1, min(PIECE, int(rate / 10)))

@@ -1,0 +1,168 @@
+"""Airways: small calls of event loops, fused like those of threads, and performed inside the loop itself, in a flight.
+
+Of each kind one batch is on its way at a time, while the next one gathers. A batch takes half of those who wait, once they are many:
+while the database is busy with one half, the loop is with the other; all together they would wait for each other in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rowq.engine.call_queue import Abandoned, Pending, Perform, WaitingLine, answered, perform_together, resolve, result_of
+from rowq.engine.fork import forks
+from rowq.engine.group_commit import LOOK_UP_EVERY, Fusion
+from rowq.errors import BrokerClosed, RowqError
+from rowq.store.call import Call
+from rowq.store.greenlet_bridge import Flight
+
+FEW = 32
+"""So many calls are not split."""
+
+T = TypeVar("T")
+
+
+class Airway:
+    """The calls of one kind, whichever loop they come from."""
+
+    def __init__(self, make: Callable[[], Perform], *, timeout: float, slow: Fusion) -> None:
+        """`make` gives what performs the calls of one loop; `slow` is where calls go that would wait for somebody else's transaction."""
+        self._make = make
+        self._timeout = timeout
+        self._slow = slow
+        self._routes: dict[asyncio.AbstractEventLoop, _Route] = {}
+        self._is_closed = False
+        self.abandoned: Abandoned = lambda call: None
+        forks.watch(self)
+
+    async def run_async(self, call: Call[T]) -> T:
+        loop = asyncio.get_running_loop()
+        route = self._routes.get(loop)
+        if route is None or self._is_closed:
+            route = self._open(loop)
+        future = loop.create_future()
+        route.join(Pending(call, time.monotonic() + self._timeout, future))
+        await answered(call, future, self.abandoned)
+        return await self._slow.run_async(call.anew()) if call.would_wait else result_of(call, self.abandoned)
+
+    def close(self) -> None:
+        """Waits until what has begun is answered, where its loop still runs."""
+        self._is_closed = True
+        for route in list(self._routes.values()):
+            route.close(self._timeout)
+        self._routes.clear()
+
+    def hold_still(self) -> None:
+        """A fork need not wait for those on their way: the child never touches their connections."""
+
+    def go_on(self) -> None:
+        pass
+
+    def be_forked(self) -> None:
+        _inherited.append(self._routes)
+        self._routes = {}
+        self._is_closed = True
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> _Route:
+        self._slow.check_open()
+        if self._is_closed:
+            raise BrokerClosed("this broker is closed: connect again")
+        for ended in [known for known in list(self._routes) if known.is_closed()]:
+            left = self._routes.pop(ended, None)  # loops of other threads may be opening theirs in this moment
+            if left is not None:
+                left.close(0)
+        route = self._routes[loop] = _Route(loop, self._make(), self._timeout, self.abandoned)
+        return route
+
+
+class _Route:
+    """The calls of one kind of one loop. Everything happens in the loop's own thread, but for closing."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, perform: Perform, timeout: float, abandoned: Abandoned) -> None:
+        self._loop = loop
+        self._perform = perform
+        self._abandoned = abandoned
+        self._line = WaitingLine(timeout)
+        self._timeout = timeout
+        self._watch: asyncio.TimerHandle | None = None
+        self._gathered: list[Pending] = []
+        self._flight: Flight | None = None
+        self._is_idle = threading.Event()
+        self._is_idle.set()
+
+    def join(self, pending: Pending) -> None:
+        if not self._gathered:
+            self._is_idle.clear()
+            self._loop.call_soon(self._gather)  # at the end of this turn, when all who come in it are there
+        self._gathered.append(pending)
+
+    def close(self, timeout: float) -> None:
+        if not self._loop.is_running():
+            if self._flight is not None:
+                self._flight.abandon()
+        elif not self._is_own_thread():  # there, what is on its way arrives later: to wait would keep it from that
+            self._is_idle.wait(timeout)
+
+    def _is_own_thread(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def _gather(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        try:
+            with self._line.mutex:
+                self._line.join(gathered)
+        except RowqError as error:
+            for pending in gathered:
+                pending.call.error = error
+            resolve(gathered, self._abandoned)
+        if self._flight is None:
+            self._flight = Flight(self._loop, self._fly)
+            self._flight.take_off()
+        if self._line and self._watch is None:
+            self._watch = self._loop.call_later(self._timeout, self._answer_late)
+
+    def _answer_late(self) -> None:
+        """A database that stands still keeps those on their way waiting, but not those behind them. Looks again while there are any."""
+        self._watch = None
+        resolve(self._line.take_late(), self._abandoned)
+        if self._line:
+            self._watch = self._loop.call_later(LOOK_UP_EVERY, self._answer_late)
+
+    def _fly(self) -> None:
+        try:
+            while self._line:
+                self._fly_once()
+        finally:
+            self._flight = None
+            if self._line and not self._loop.is_closed():
+                self._loop.call_soon(self._gather)  # it was interrupted: the others have their turn
+            elif not self._gathered:
+                self._is_idle.set()
+
+    def _fly_once(self) -> None:
+        batch, late = self._line.next_batch(max(FEW, (len(self._line) + 1) // 2))
+        resolve(late, self._abandoned)
+        if not batch:
+            return
+        try:
+            perform_together(self._perform, batch)
+        finally:
+            self._line.remember(batch[-1].call.error)
+            self._answer(batch)
+
+    def _answer(self, batch: list[Pending]) -> None:
+        if self._loop.is_closed():  # under its callers
+            for pending in batch:
+                self._abandoned(pending.call)
+        else:
+            resolve(batch, self._abandoned)
+
+
+_inherited: list[dict[Any, Any]] = []
+"""What a child of a fork has found on its way: to end it would say goodbye in the parent's name."""

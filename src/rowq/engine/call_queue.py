@@ -1,0 +1,157 @@
+"""Calls that wait for their turn, one after another (see engine/group_commit.py and engine/async_group_commit.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from rowq.clock import running
+from rowq.errors import OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
+from rowq.store.call import Call
+
+MAX_ROWS = 1_000
+MAX_BYTES = 8 << 20
+MAX_WAITING_BYTES = 64 << 20
+
+Abandoned = Callable[[Call[Any]], None]
+Future = asyncio.Future[None]
+Perform = Callable[[Sequence[Call[Any]]], None]
+T = TypeVar("T")
+
+
+class Pending:
+    """A thread waits at `gate`, an event loop for `future`."""
+
+    __slots__ = ("call", "deadline", "future", "gate", "is_done", "is_gone")
+
+    def __init__(self, call: Call[Any], deadline: float, future: Future | None) -> None:
+        self.call = call
+        self.deadline = deadline
+        self.future = future
+        if future is None:
+            self.gate = threading.Lock()
+            self.gate.acquire()
+        self.is_done = False
+        self.is_gone = False
+
+    def interrupt(self) -> None:
+        """Whatever was put into the call, its transaction may have been rolled back."""
+        self.call.result = None
+        self.call.error = OutcomeUnknown("the program was interrupted while this was being written: it may or may not be there")
+        self.is_done = True
+
+
+class WaitingLine:
+    """Those who wait, in the order in which they came."""
+
+    def __init__(self, timeout: float) -> None:
+        self.mutex = threading.Lock()
+        self._timeout = timeout
+        self._waiting: deque[Pending] = deque()
+        self._bytes = 0
+        self._last_error: BaseException | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def join(self, pending: Sequence[Pending]) -> None:
+        """All or none; under the mutex."""
+        if self._bytes > MAX_WAITING_BYTES:
+            raise StoreBusy(f"more than {MAX_WAITING_BYTES >> 20} MB of messages wait for the disk already: slow down and try again")
+        self._waiting.extend(pending)
+        self._bytes += sum([one.call.size for one in pending])
+
+    def next_batch(self, most: int | None = None) -> tuple[list[Pending], list[Pending]]:
+        """Those who go together now, and those whose time is over: they have their error."""
+        batch: list[Pending] = []
+        late: list[Pending] = []
+        rows = size = 0
+        now = time.monotonic()
+        with self.mutex:
+            while self._waiting and (most is None or len(batch) < most):
+                pending = self._waiting[0]
+                call = pending.call
+                if batch and (rows + call.rows > MAX_ROWS or size + call.size > MAX_BYTES):
+                    break
+                self._waiting.popleft()
+                self._bytes -= call.size
+                if now > pending.deadline:
+                    call.fail(self._late_error())
+                    late.append(pending)
+                elif not pending.is_gone and not (pending.future and pending.future.cancelled()):
+                    rows += call.rows
+                    size += call.size
+                    batch.append(pending)
+        return batch, late
+
+    def take_late(self) -> list[Pending]:
+        """Those at the front whose time is over, before they had their turn: they have their error."""
+        late: list[Pending] = []
+        now = time.monotonic()
+        with self.mutex:
+            while self._waiting and now > self._waiting[0].deadline:
+                pending = self._waiting.popleft()
+                self._bytes -= pending.call.size
+                pending.call.fail(self._late_error())
+                late.append(pending)
+        return late
+
+    def first_thread(self) -> Pending | None:
+        """Under the mutex."""
+        return next((pending for pending in self._waiting if pending.future is None and not pending.is_gone), None)
+
+    def remember(self, error: BaseException | None) -> None:
+        """How the last of those ended who had their turn."""
+        self._last_error = error
+
+    def clear(self) -> None:
+        """In the child of a fork: the mutex may be held by a thread that does not exist here."""
+        self.mutex = threading.Lock()
+        self._waiting.clear()
+
+    def _late_error(self) -> RowqError:
+        """Where those before it found no database, it is told the same."""
+        if isinstance(self._last_error, StoreUnavailable):
+            return self._last_error
+        return StoreBusy(f"the database did not get to this call within {self._timeout:g} s; it was not written")
+
+
+def perform_together(perform: Perform, batch: Sequence[Pending]) -> None:
+    """One that is interrupted leaves nobody with half an answer."""
+    try:
+        perform([pending.call for pending in batch])
+    except BaseException:
+        for pending in batch:
+            pending.interrupt()
+        raise
+
+
+async def answered(call: Call[Any], future: Future, abandoned: Abandoned) -> None:
+    """Waits for it. Who goes away just as it comes leaves it to others."""
+    try:
+        await future
+    except asyncio.CancelledError:
+        if future.done() and not future.cancelled():
+            abandoned(call)
+        raise
+
+
+def resolve(done: Sequence[Pending], abandoned: Abandoned) -> None:
+    """In the loop of their callers."""
+    for pending in done:
+        if pending.future is None or pending.future.cancelled():
+            abandoned(pending.call)
+        else:
+            pending.future.set_result(None)
+
+
+def result_of(call: Call[T], abandoned: Abandoned) -> T:
+    if call.error is not None:
+        raise call.error.with_traceback(None)  # all who went together have this one: each would add its own lines to those of the others
+    if call.good_until is not None and running() > call.good_until:
+        abandoned(call.withdrawn())
+    return call.result  # type: ignore[return-value]  # performed without an error: it has a result

@@ -1,0 +1,197 @@
+"""The parts of a broker, put together around one database and shared by its sync and async faces."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from rowq.clock import Clock, running
+from rowq.engine.executor import Lane
+from rowq.engine.executor_pool import Lanes
+from rowq.engine.group_commit import Fusion
+from rowq.engine.insights import Insights
+from rowq.engine.maintenance import Upkeep
+from rowq.engine.maintenance_tasks import Sweeps
+from rowq.engine.operation import Driver
+from rowq.engine.verbs import Verbs
+from rowq.engine.waiting import WaitingRoom
+from rowq.errors import RowqError
+from rowq.model.queue import Settings
+from rowq.store import settle
+from rowq.store.call import Act, Call, Receive
+from rowq.store.dialect import Dialect, Finding
+from rowq.store.meter import Meter
+from rowq.store.notify.notifier import Herald, Tidings
+from rowq.store.notify.settings_cache import SettingsCache
+from rowq.store.store import Store
+from rowq.store.transaction import Work
+
+T = TypeVar("T")
+
+POLL_EVERY = 0.1
+POLL_SHARE = 50
+_RELEASED = 100
+"""Calls whose messages are given back by one transaction."""
+
+
+class Engine:
+    def __init__(
+        self,
+        dialect: Dialect,
+        clock: Clock,
+        defaults: Settings,
+        *,
+        actor: str | None,
+        timeout: float,
+        upkeep: bool,
+        herald: Herald | None = None,
+        cache: SettingsCache | None = None,
+    ) -> None:
+        """`herald`: how to tell other processes, where there is a way. `cache`: where settings are found before the database is asked."""
+        self.dialect = dialect
+        self.clock = clock
+        self.store = Store(dialect, clock, defaults, actor, cache)
+        self.insights = Insights(dialect, defaults)
+        self.upkeep = Upkeep(dialect, clock, defaults)
+        self._fusion: Fusion | Lanes = (
+            Fusion(Lane(self.store).perform, timeout=timeout)
+            if dialect.has_one_writer
+            else Lanes(lambda patient: Lane(self.store, patient=patient).perform, timeout=timeout, has_airways=dialect.can_fly)
+        )
+        self._fusion.watch(self.give_back, self._leave_to_parent)
+        self.sweeps = Sweeps(dialect, self.insights, self.upkeep, self._fusion.if_idle)
+        self._room = WaitingRoom(clock.now, self.store.times.next, self._find_arrivals)
+        self._herald = herald
+        self.store.on_tidings = self._tell
+        if herald is not None:
+            herald.listen(self._hear)
+        self._left: deque[Receive] = deque()
+        self._is_releasing = threading.Lock()
+        self._news: int | None = None
+        self._poll_at = 0.0
+        self._is_closing = self._is_heard = False
+        self.verbs = Verbs(self.insights, self._room, clock)
+        self.driver = Driver(self._fusion, self._room)
+        if upkeep:
+            self.upkeep.start(self.driver, self._fusion.if_idle)
+
+    @property
+    def meter(self) -> Meter | None:
+        return self.store.meter
+
+    def attach(self, meter: Meter) -> None:
+        """From now on it counts what is committed; at any time, and in any thread."""
+        self.store.meter = meter
+
+    @property
+    def waiting(self) -> int:
+        """How many consumers wait for messages."""
+        return self._room.count()
+
+    def ping(self) -> None:
+        """Raises an error when the database does not answer."""
+        self.check_open()
+        with self.dialect.reading() as session:
+            session.rows("read_settings_version")
+
+    def examine(self) -> list[Finding]:
+        return self.dialect.examine()
+
+    def perform(self, call: Call[T]) -> T:
+        """One call, together with others that are made meanwhile."""
+        return self._fusion.run(call)
+
+    def act(self, function: Callable[[Work], T], *, durable: bool = True) -> T:
+        """One transaction, of whatever the function writes."""
+        return self.perform(Act(function, durable=durable))
+
+    def check_open(self) -> None:
+        self._fusion.check_open()
+
+    def close(self) -> None:
+        if self._fusion.is_forked:
+            return  # its threads and connections are the parent's
+        self._is_closing = True
+        self.dialect.hurry()
+        self.upkeep.stop()
+        if self._herald is not None:
+            self._herald.close()
+        self.store.cache.close()
+        self._fusion.close(self.dialect.close)
+        self._room.close()
+
+    def _tell(self, tidings: Tidings) -> None:
+        """What this process has committed."""
+        self._room.wake({topic: count for topic, (count, _) in tidings.ready.items()})
+        if self._herald is not None:
+            self._herald.tell(tidings)
+
+    def _hear(self, tidings: Tidings) -> None:
+        """What another process has committed."""
+        self.store.hear(tidings)
+        self._room.wake({topic: count for topic, (count, _) in tidings.ready.items()})
+
+    def _find_arrivals(self, topics: list[str]) -> Collection[str]:
+        """Those for which somebody else may have written something. After news the settings are not taken on trust."""
+        was_heard, self._is_heard = self._is_heard, self._herald is not None and self._herald.is_heard()
+        if self._is_closing or (self._is_heard and was_heard):
+            return ()
+        if self._is_heard:  # what was told before we listened is in the tables by now
+            self.store.distrust_settings()
+            return topics
+        if not self.dialect.has_one_writer:
+            return self._poll(topics)
+        news = self._fusion.if_idle(self.dialect.news)
+        if news is None or news == self._news:
+            return ()
+        self._news = news
+        self.store.distrust_settings()
+        return topics
+
+    def _poll(self, topics: list[str]) -> Collection[str]:
+        """Where nobody tells: ten times a second, or less often where it takes long."""
+        started = running()
+        if started < self._poll_at:
+            return ()
+        try:
+            found = self.dialect.find_ready(topics)
+        except RowqError:
+            if not self._is_closing:
+                raise
+            return ()
+        self._poll_at = running() + min(1.0, max(POLL_EVERY, (running() - started) * POLL_SHARE))
+        return found
+
+    def give_back(self, call: Call[Any]) -> None:
+        """Messages leased to somebody who has gone away without them; not where that could deliver one twice."""
+        if isinstance(call, Receive) and call.result:
+            self._left.append(call)
+            self._start_releasing()
+
+    def _start_releasing(self) -> None:
+        """One thread at a time: many may go away in the same moment, and an event loop has to tell of each."""
+        if self._left and self._is_releasing.acquire(blocking=False):
+            try:
+                threading.Thread(target=self._release, name="rowq-release", daemon=True).start()
+            except RuntimeError:  # there are too many threads: whoever comes next tries again
+                self._is_releasing.release()
+
+    def _release(self) -> None:
+        try:
+            while calls := [self._left.popleft() for _ in range(min(len(self._left), _RELEASED))]:
+                with suppress(RowqError):  # closed meanwhile, or the database is away: the leases will run out
+                    self._fusion.run(Act(partial(settle.release, calls=calls), durable=False))
+        finally:
+            self._is_releasing.release()
+        self._start_releasing()  # somebody may have come in between
+
+    def _leave_to_parent(self) -> None:
+        """In the child of a fork."""
+        self.dialect.leave_to_parent()
+        self.store.cache.leave_to_parent()
+        if self._herald is not None:
+            self._herald.leave_to_parent()

@@ -1,0 +1,261 @@
+"""A lane: one transaction after another, each with all the calls that arrived together."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from rowq.clock import running
+from rowq.errors import RowqError, StoreError
+from rowq.model.member import Share
+from rowq.store import claim, lease, send, settle, single_statement
+from rowq.store.call import Act, Call, Receive, Send, Settle
+from rowq.store.dialect import Session
+from rowq.store.meter import Meter, Tally
+from rowq.store.policy import Policies
+from rowq.store.retry import ConnectionLost, TryAgain, WouldWait, given_up
+from rowq.store.store import Store
+from rowq.store.transaction import Work
+
+_log = logging.getLogger("rowq.store")
+
+_MOST_TRIES = 10
+
+
+class _MustSync(Exception):
+    """A transaction turned out to hold something that must be on disk before it is answered."""
+
+
+class Lane:
+    """Remembers the settings of queues for itself: what one lane has rolled back, another never believed."""
+
+    def __init__(self, store: Store, *, patient: bool = False) -> None:
+        self._store = store
+        self._patient = patient
+        self._policies = Policies(store.defaults, store.dialect.settings_max_age_ms, store.cache)
+
+    def perform(self, calls: Sequence[Call[Any]]) -> None:
+        """Gives every call its result or its error. One that spoils the common transaction fails alone."""
+        tries = 0
+        while True:
+            try:
+                batch = Batch(calls)
+                if self._patient or not self._perform_at_once(batch):
+                    self._perform_together(batch, durable=batch.is_worth_a_sync)
+                return
+            except BaseException as error:
+                self._forget()
+                if not isinstance(error, Exception):
+                    raise
+                for call in calls:
+                    call.anew()  # what it was told in a transaction that failed does not hold
+                tries += 1
+                if isinstance(error, TryAgain) and not isinstance(error, WouldWait) and tries < _MOST_TRIES:
+                    self._store.dialect.pause(random.random() * 0.002 * 2**tries)
+                    continue
+                self._fail(calls, error)
+                return
+
+    def _fail(self, calls: Sequence[Call[Any]], error: Exception) -> None:
+        if len(calls) > 1 and _may_be_the_fault_of_one(error):
+            for call in calls:
+                self.perform([call])
+        else:
+            is_for_another_lane = isinstance(error, WouldWait) and not self._patient
+            told = given_up(error) if isinstance(error, TryAgain) and not is_for_another_lane else error
+            for call in calls:
+                call.fail(told)
+
+    def _forget(self) -> None:
+        """What was remembered may have been rolled back."""
+        self._policies.forget()
+        self._store.heads.forget()
+        if self._store.meter is not None:
+            self._store.meter.failed()
+
+    def _perform_at_once(self, batch: Batch) -> bool:
+        """By one statement, as far as that goes; False when something is left to do."""
+        if not self._policies.is_fresh(self._store.distrusted):
+            return False
+        if batch.has_only(batch.receives):
+            return self._receive_at_once(batch)
+        return batch.has_only(batch.settles) and self._ack_at_once(batch)
+
+    def _receive_at_once(self, batch: Batch) -> bool:
+        """All or nothing: where one of the messages must be looked at first, none is leased."""
+        store, calls = self._store, batch.receives
+        policy = single_statement.may_receive(self._policies, calls)
+        if policy is None or store.times.look(calls[0].topic, store.clock.now()) is not None:
+            return False
+        strike = store.dialect.striking()
+        if strike is None:
+            return False
+        began = running()
+        with strike as session:
+            work = self._work(session)
+            if not claim.claim_all_or_none(work, calls[0].queue, calls, policy):
+                return False
+        self._finish(work, batch, began, durable=True)
+        return True
+
+    def _ack_at_once(self, batch: Batch) -> bool:
+        calls = batch.settles
+        strike = self._store.dialect.striking() if single_statement.may_ack(self._policies, calls) else None
+        if strike is None:
+            return False
+        began = running()
+        asked_at: tuple[int, ...] = ()
+        try:
+            with strike as session:
+                work = self._work(session)
+                asked_at = (work.now,)
+                done = settle.ack_at_once(work, calls)
+        except ConnectionLost:
+            for call in calls:
+                call.doubts += asked_at
+            raise
+        are_done = single_statement.share_out(calls, done)
+        self._finish(work, batch, began, durable=True)
+        return are_done
+
+    def _perform_together(self, batch: Batch, *, durable: bool) -> None:
+        store = self._store
+        began = running()
+        try:
+            with store.dialect.writing(durable=durable, patient=self._patient) as session:
+                work = self._work(session)
+                for call in batch.receives:
+                    if not durable and _is_at_most_once(work, call):
+                        raise _MustSync
+                self._carry_out(work, batch)
+        except _MustSync:
+            self._perform_together(batch, durable=True)
+            return
+        self._finish(work, batch, began, durable=durable)
+
+    def _finish(self, work: Work, batch: Batch, began: float, *, durable: bool) -> None:
+        """It is committed."""
+        for call in batch.receives:
+            call.begun(began, work.now)
+        took = running() - began
+        self._store.tell(work)
+        if self._store.meter is not None:
+            _measure(self._store.meter, work, batch, durable, took)
+
+    def perform_within(self, connection: Any, call: Call[Any]) -> None:
+        """Performs a call inside the caller's own transaction; nobody is woken, since only the caller knows when it commits."""
+        if isinstance(call, Send) and not self._store.dialect.has_one_writer:
+            self._make_queue(call.queue)
+        with self._store.dialect.joining(connection) as session:
+            self._carry_out(self._work(session), Batch([call]))
+            if call.error is not None:
+                raise call.error
+
+    def _make_queue(self, queue: str) -> None:
+        """Its row, before the caller's transaction would write it: as long as that is open, nobody else could send to the queue."""
+        if queue not in self._store.made_queues:
+            call = Act(lambda work: work.policies.create(work.session, queue, work.now), durable=False)
+            self.perform([call])
+            if call.error is not None:
+                raise call.error
+            self._store.made_queues.add(queue)
+
+    def _work(self, session: Session) -> Work:
+        store = self._store
+        now = store.clock.now()
+        self._policies.refresh(session, now, store.distrusted)
+        work = Work(session, self._policies, now, random.random, store.actor, store.news, store.heads, store.clock.now)
+        if store.meter is not None:
+            work.tally = Tally()
+        return work
+
+    def _carry_out(self, work: Work, batch: Batch) -> None:
+        """Sends first and receives last, so that what is sent or released here can be received here."""
+        if batch.sends:
+            send.send(work, batch.sends)
+        if batch.settles:
+            settle.settle(work, batch.settles)
+        for act in batch.acts:
+            _act(work, act)
+        if batch.receives:
+            self._lease(work, batch.receives)
+
+    def _lease(self, work: Work, receives: list[Receive]) -> None:
+        alike: defaultdict[tuple[str, str | None, Share | None], list[Receive]] = defaultdict(list)
+        for call in receives:
+            alike[call.topic, call.delivery, call.share].append(call)
+        for (topic, _, _), calls in alike.items():
+            lease.lease(work, calls[0].queue, calls, self._store.times.look(topic, work.now))
+
+
+class Batch:
+    """Calls sorted by kind, and whether their transaction must be on disk before it is answered.
+
+    A lost lease or ack only means a redelivery; a lost send would mean a lost message.
+    """
+
+    __slots__ = ("acts", "is_worth_a_sync", "receives", "sends", "settles")
+
+    def __init__(self, calls: Sequence[Call[Any]]) -> None:
+        self.sends: list[Send] = []
+        self.settles: list[Settle] = []
+        self.acts: list[Act[Any]] = []
+        self.receives: list[Receive] = []
+        self.is_worth_a_sync = False
+        for call in calls:
+            if isinstance(call, Send):
+                self.sends.append(call)
+                self.is_worth_a_sync = True
+            elif isinstance(call, Receive):
+                self.receives.append(call)
+            elif isinstance(call, Settle):
+                self.settles.append(call)
+                self.is_worth_a_sync |= call.is_worth_a_sync
+            elif isinstance(call, Act):
+                self.acts.append(call)
+                self.is_worth_a_sync |= call.durable
+
+    def has_only(self, calls: list[Any]) -> bool:
+        return bool(calls) and len(calls) == self.size
+
+    @property
+    def size(self) -> int:
+        return len(self.sends) + len(self.settles) + len(self.acts) + len(self.receives)
+
+    @property
+    def rows(self) -> int:
+        """Messages that were sent, settled or delivered."""
+        calls: list[Call[Any]] = [*self.sends, *self.settles, *self.receives]
+        return sum([len(call.result) for call in calls if call.result])
+
+
+def _measure(meter: Meter, work: Work, batch: Batch, durable: bool, seconds: float) -> None:
+    try:
+        if work.tally is not None:
+            meter.take(work.tally, work.now)
+        meter.committed(calls=batch.size, rows=batch.rows, seconds=seconds, durable=durable)
+    except Exception:
+        _log.exception("a transaction was not counted")
+
+
+def _is_at_most_once(work: Work, call: Receive) -> bool:
+    """A lost lease of such a message would deliver it twice."""
+    return (call.delivery or work.policy(call.queue).delivery) == "at_most_once"
+
+
+def _act(work: Work, call: Act[Any]) -> None:
+    work.act_for(call.actor)
+    try:
+        call.result = call.act(work)
+    except RowqError as error:  # an act refuses before it writes, so nobody else's work is touched
+        if isinstance(error, StoreError):
+            raise
+        call.error = error
+
+
+def _may_be_the_fault_of_one(error: Exception) -> bool:
+    """A database that is busy, full or away is nobody's fault, and would only be asked again and again."""
+    return not isinstance(error, StoreError) or type(error) is StoreError or isinstance(error, WouldWait)

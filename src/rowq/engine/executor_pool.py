@@ -1,0 +1,82 @@
+"""Lanes: where a database lets several write at once, each kind of call has lines of transactions of its own.
+
+Sends need not wait for receives, nor those for acks, and none of them for a sweep. Small calls of a kind share one line, since
+they are cheap in company; a call that is a batch by itself takes whichever line of its kind is free. A call that would have to
+wait for somebody else's open transaction (an application that holds a key inside its own, say) moves to a slow lane, out of
+everybody's way. Small calls of event loops need no lane where the database can be waited for inside a loop (async_group_commit.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rowq.engine.call_queue import Perform
+from rowq.engine.group_commit import Fusion
+from rowq.store.call import Act, Call, Receive, Send, Settle
+
+if TYPE_CHECKING:
+    from rowq.engine.async_group_commit import Airway
+
+T = TypeVar("T")
+
+WIDTH: dict[type[Call[Any]], int] = {Send: 2, Receive: 2, Settle: 2, Act: 1}
+"""How many lines each kind has."""
+LARGE = 50
+"""So many rows are a batch of their own."""
+
+
+class Lanes:
+    def __init__(self, perform: Callable[[bool], Perform], *, timeout: float, has_airways: bool) -> None:
+        """`perform(patient)` makes what performs the calls of one lane."""
+        self._slow = Fusion(perform(True), timeout=timeout)
+        self._fast = {
+            kind: [Fusion(perform(False), timeout=timeout, slow=self._slow) for _ in range(width)] for kind, width in WIDTH.items()
+        }
+        self._all = [*(lane for lanes in self._fast.values() for lane in lanes), self._slow]
+        self._airways = _airways(lambda: perform(False), timeout, self._slow) if has_airways else {}
+
+    def run(self, call: Call[T]) -> T:
+        return self._choose(call).run(call)
+
+    def run_async(self, call: Call[T]) -> Coroutine[Any, Any, T]:
+        airway = self._airways.get(type(call)) if call.rows < LARGE else None
+        return self._choose(call).run_async(call) if airway is None else airway.run_async(call)
+
+    def _choose(self, call: Call[Any]) -> Fusion:
+        lanes = self._fast[type(call)]
+        return lanes[0] if call.rows < LARGE else min(lanes, key=Fusion.burden)
+
+    def if_idle(self, function: Callable[[], T]) -> T | None:
+        """There is no writer's place to wait for."""
+        return None if self._slow.is_forked else function()
+
+    def check_open(self) -> None:
+        self._slow.check_open()
+
+    @property
+    def is_forked(self) -> bool:
+        return self._slow.is_forked
+
+    def watch(self, abandoned: Callable[[Call[Any]], None], forked: Callable[[], None]) -> None:
+        for lane in self._all:
+            lane.watch(abandoned, forked)
+        for airway in self._airways.values():
+            airway.abandoned = abandoned
+
+    def close(self, finish: Callable[[], None]) -> None:
+        for airway in self._airways.values():
+            airway.close()
+        for lane in self._all[:-1]:
+            lane.close(_nothing)
+        self._slow.close(finish)
+
+
+def _airways(make: Callable[[], Perform], timeout: float, slow: Fusion) -> dict[type[Call[Any]], Airway]:
+    from rowq.engine.async_group_commit import Airway
+
+    return {kind: Airway(make, timeout=timeout, slow=slow) for kind in (Send, Receive, Settle)}
+
+
+def _nothing() -> None:
+    """The database is closed with the last lane."""

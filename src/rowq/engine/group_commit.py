@@ -1,0 +1,259 @@
+"""Fusion: calls that arrive together become one transaction, from any number of threads and event loops.
+
+Whoever holds the turn leads: it performs what waits, its own call among it. Whoever comes meanwhile waits, and is part of the next
+batch; while one batch is on its way to the disk the next one gathers, so a batch is as large as the load makes it, and a lone
+caller never waits for company. A thread that has its answer lets go of the turn and wakes the next one to take it. Event loops
+cannot lead without standing still; for their calls a thread of ours does.
+
+An interrupt (Ctrl-C) may strike the leading thread anywhere. So the turn is a lock that is only ever held by a `with`, and those
+who wait look up now and then: a wake-up that was lost costs a moment, never an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from rowq.engine.call_queue import Pending, Perform, WaitingLine, answered, perform_together, resolve, result_of
+from rowq.engine.fork import forks
+from rowq.errors import BrokerClosed, RowqError
+from rowq.store.call import Call
+
+LOOK_UP_EVERY = 0.2
+
+T = TypeVar("T")
+
+
+class Fusion:
+    def __init__(self, perform: Perform, *, timeout: float, slow: Fusion | None = None) -> None:
+        """`slow`: where calls go that would have to wait for somebody else's transaction."""
+        self._perform = perform
+        self._slow = slow
+        self._timeout = timeout
+        self._is_closed = False
+        self.is_forked = False
+        self._line = WaitingLine(timeout)
+        self._worker: threading.Thread | None = None
+        self._gathering: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
+        """Calls of the turn that a loop is in: they are handed over together, so that the mutex is taken once for all of them."""
+        self._make_locks()
+        self.watch(lambda call: None, lambda: None)
+        forks.watch(self)
+
+    def watch(self, abandoned: Callable[[Call[Any]], None], forked: Callable[[], None]) -> None:
+        """`abandoned` is told of calls that were performed for a caller who had gone away; `forked` is called in the child of a fork."""
+        self.abandoned, self.forked = abandoned, forked
+
+    def run(self, call: Call[T]) -> T:
+        """Performs a call, alone or in company, and waits for it."""
+        self.check_open()
+        if self._line or self._turn.locked() or not self._take_turn(lambda: self._perform_alone(call)):
+            self._run_in_company(call)
+        else:
+            self._wake_next()
+        return self._slow.run(call.anew()) if self._slow and call.would_wait else result_of(call, self.abandoned)
+
+    async def run_async(self, call: Call[T]) -> T:
+        """The same for a coroutine: the calls of one turn of the loop go together."""
+        self.check_open()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        gathered = self._gathering.get(loop)
+        if gathered is None:
+            gathered = self._gathering[loop] = []
+            loop.call_soon(self._hand_over, loop)  # at the end of this turn, when all who come in it are there
+        gathered.append(Pending(call, time.monotonic() + self._timeout, future))
+        await answered(call, future, self.abandoned)
+        return await self._slow.run_async(call.anew()) if self._slow and call.would_wait else result_of(call, self.abandoned)
+
+    def burden(self) -> int:
+        """How many are before one that comes now."""
+        return len(self._line) + self._turn.locked() + sum(map(len, self._gathering.values()))
+
+    def if_idle(self, function: Callable[[], T]) -> T | None:
+        """Runs a function in the writer's place if nobody is there now; None if somebody is. Not for threads that are interrupted."""
+        if not self._is_open() or not self._turn.acquire(blocking=False):
+            return None
+        try:
+            return function() if self._is_open() else None
+        finally:
+            self._turn.release()
+            self._wake_next()
+
+    def check_open(self) -> None:
+        if self.is_forked:
+            raise BrokerClosed("this broker was opened before a fork: connect again in the child process")
+        if self._is_closed:
+            raise BrokerClosed("this broker is closed: connect again")
+
+    def _is_open(self) -> bool:
+        return not self._is_closed and not self.is_forked
+
+    def close(self, finish: Callable[[], None]) -> None:
+        """Answers what is waiting, then closes for good."""
+        if self._is_closed or self.is_forked:
+            self._is_closed = True
+            return
+        with self._line.mutex:
+            self._is_closed = True
+        with self._turn:
+            while self._perform_batch():
+                pass
+            finish()
+        if self._worker is not None:
+            self._worker_turn.release()
+            self._worker.join()
+
+    def hold_still(self) -> None:
+        """Before a fork: nobody is in a transaction while memory is copied."""
+        self._turn.acquire()
+
+    def go_on(self) -> None:
+        self._turn.release()
+
+    def be_forked(self) -> None:
+        """In the child: the locks may be held by threads that do not exist here."""
+        self.is_forked = True
+        self._make_locks()
+        self._line.clear()
+        self._gathering.clear()
+        self.forked()
+
+    def _make_locks(self) -> None:
+        self._turn = threading.Lock()
+        self._worker_turn = threading.Semaphore(0)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """What one turn of a loop has gathered goes to the worker."""
+        gathered = self._gathering.pop(loop)
+        with self._line.mutex:
+            try:
+                self._join(gathered)
+            except RowqError as error:
+                for pending in gathered:
+                    pending.call.error = error
+            else:
+                self._start_worker()
+                gathered = []
+        resolve(gathered, self.abandoned)
+        self._worker_turn.release()
+
+    def _join(self, pending: Sequence[Pending]) -> None:
+        self.check_open()  # again: it may have been closed since
+        self._line.join(pending)
+
+    def _run_in_company(self, call: Call[Any]) -> None:
+        pending = Pending(call, time.monotonic() + self._timeout, None)
+        with self._line.mutex:
+            self._join([pending])
+        try:
+            while not pending.is_done:
+                if self._turn.locked():
+                    pending.gate.acquire(timeout=LOOK_UP_EVERY)  # opened by an answer, or to take the turn
+                else:
+                    self._take_turn(lambda: self._lead(pending))
+        except BaseException:
+            pending.is_gone = True
+            if pending.is_done:
+                self.abandoned(call)
+            raise
+        finally:
+            self._wake_next()
+
+    def _lead(self, own: Pending) -> None:
+        """Performs batches until the own call is answered."""
+        while not own.is_done:
+            if not self._perform_batch() and not own.is_done:
+                own.interrupt()  # it waits no more and was never answered: its leader was struck down
+
+    def _take_turn(self, perform: Callable[[], None]) -> bool:
+        """In the writer's place. False if somebody has just come first: the worker of a busy loop stays there for as long as calls come.
+
+        The main thread waits all the same: an interrupt between taking the turn and the `try` would keep it from everybody for good.
+        """
+        if threading.current_thread() is threading.main_thread():
+            with self._turn:
+                perform()
+            return True
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            perform()
+        finally:
+            self._turn.release()
+        return True
+
+    def _perform_alone(self, call: Call[Any]) -> None:
+        if self._is_closed:
+            self.check_open()
+        try:
+            self._perform([call])
+        except BaseException:
+            call.result = None
+            raise
+
+    def _perform_batch(self) -> bool:
+        batch, late = self._line.next_batch()
+        self._answer(late)
+        if not batch:
+            return False
+        try:
+            perform_together(self._perform, batch)
+        finally:
+            self._answer(batch)
+        return True
+
+    def _answer(self, batch: Sequence[Pending]) -> None:
+        loops: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
+        for pending in batch:
+            pending.is_done = True
+            self._line.remember(pending.call.error)
+            if pending.future is not None:
+                loops.setdefault(pending.future.get_loop(), []).append(pending)
+            elif pending.is_gone:
+                self.abandoned(pending.call)
+            elif pending.gate.locked():
+                pending.gate.release()
+        for loop, done in loops.items():
+            try:
+                loop.call_soon_threadsafe(resolve, done, self.abandoned)
+            except RuntimeError:  # the loop was closed under its callers
+                for pending in done:
+                    self.abandoned(pending.call)
+
+    def _wake_next(self) -> None:
+        """The first thread that waits takes the turn; for loops that wait the worker has been called already."""
+        if not self._line:
+            return
+        with self._line.mutex:
+            heir = self._line.first_thread()
+            if heir is not None and heir.gate.locked():
+                heir.gate.release()
+
+    def _start_worker(self) -> None:
+        if self._worker is None and not self._is_closed:
+            worker = threading.Thread(target=self._work, name="rowq-fusion", daemon=True)
+            worker.start()
+            self._worker = worker
+
+    def _work(self) -> None:
+        while True:
+            self._worker_turn.acquire()
+            with self._turn:
+                if self._is_closed:
+                    return
+                self._drain()
+            self._wake_next()
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                if not self._perform_batch():
+                    return
+            except BaseException as error:
+                if isinstance(error, SystemExit):
+                    raise
+                threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, self._worker)))

@@ -1,0 +1,305 @@
+"""The reading side: what is where, and what happened. It runs beside the writers and never holds them up."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Unpack
+
+import msgspec
+
+from rowq.errors import MessageNotFound
+from rowq.ids import Receipt, origin_of
+from rowq.model.access import ApiKey
+from rowq.model.draft import to_kv_key
+from rowq.model.failure import Failures
+from rowq.model.member import ConsumerLook, Member
+from rowq.model.message import BrowseOptions, Event, KvEntry, Message, State, Stats
+from rowq.model.page import MAX_PAGE, check_limit, to_page, to_state
+from rowq.model.queue import Origin, Policy, Settings, check_name, origins, resolve, split_name
+from rowq.model.stream import Stream, is_held_by_stream
+from rowq.store import recent_activity
+from rowq.store.api_key import read_keys
+from rowq.store.browse import read_all, read_page
+from rowq.store.dialect import Dialect, Row, Session
+from rowq.store.failures import read_failures
+from rowq.store.lookup import Reach, insist_on_queue, is_named, not_found, only, seq_of, seqs_of
+from rowq.store.policy import read_settings
+from rowq.store.registry import everyone, members
+from rowq.store.row import to_event, to_kv_entry, to_message
+from rowq.store.sessions import SignedIn
+from rowq.store.sessions import find as find_session
+from rowq.store.stream.ledger import list_streams
+
+_GET = (*((f"get_{state}", state) for state in State), ("get_ready_moved", State.READY))
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Who has a message now: what somebody who names no receipt goes by."""
+
+    receipt: Receipt
+    queue: str
+    is_dead: bool
+    """It is a dead letter, received from the name that means those of its queue."""
+    until: int
+    consumer: str | None
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """How messages of a queue ended that are still there to be seen, beside what `Stats` tells."""
+
+    expired: int
+    failed: int
+    dead_for_good: int
+    """Dead letters that are not received again."""
+    dead_leased: int
+
+
+class Insights:
+    def __init__(self, dialect: Dialect, defaults: Settings) -> None:
+        self._dialect = dialect
+        self._defaults = defaults
+
+    @property
+    def defaults(self) -> Settings:
+        """What holds where a queue says nothing."""
+        return self._defaults
+
+    def get(self, id: str, queue: str | None = None) -> Message:
+        return self.find(id, only(queue))
+
+    def find(self, id: str, reach: Reach) -> Message:
+        """The message of that id in the queues that are meant."""
+        with self._dialect.reading() as session:
+            found = _read_message(session, seq_of(session, id, reach, with_gone=False), id, reach)
+        if found is None:
+            raise not_found(id)
+        return found
+
+    def find_each(self, id: str, reach: Reach) -> list[Message]:
+        """The messages of that id, of all queues that are meant."""
+        with self._dialect.reading() as session:
+            found = [_read_message(session, seq, id, reach) for seq in seqs_of(session, id, reach)]
+        return [message for message in found if message is not None]
+
+    def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
+        page = to_page(queue, **options)
+        with self._dialect.reading() as session:
+            if not (found := read_page(session, page)):
+                insist_on_queue(session, split_name(queue)[0])
+            return found
+
+    def newest_dead(self, queue: str, *, limit: int, offset: int) -> list[Message]:
+        """Dead letters as they came, the last one first, counted off: for readers that know no cursor."""
+        values = {"queue": split_name(queue)[0], "limit": check_limit(limit), "offset": offset}
+        with self._dialect.reading() as session:
+            return [to_message(row, State.DEAD) for row in session.rows("browse_newest_dead", **values)]
+
+    def failures(self, queue: str, *, limit: int = 100) -> Failures:
+        """Why dead letters of a queue died, the most frequent first; those that somebody has received are not counted."""
+        name, most = split_name(queue)[0], check_limit(limit)
+        with self._dialect.reading() as session:
+            insist_on_queue(session, name)
+            return read_failures(session, name, most)
+
+    def walk(self, queue: str | None, states: Sequence[str] | None) -> Iterator[Message]:
+        """Every message as of one moment, in constant memory."""
+        places = list(State) if states is None else [to_state(state) for state in states]
+        with self._dialect.reading() as session:
+            if queue is not None:
+                insist_on_queue(session, split_name(queue)[0])
+            names = [row[0] for row in session.rows("read_all_settings")] if queue is None else [queue]
+            for name in names:
+                for place in places:
+                    yield from read_all(session, name, place)
+
+    def stats(self, queue: str) -> Stats:
+        name, _ = split_name(queue)
+        with self._dialect.reading() as session:
+            row = session.row("read_settings", queues=[name])
+            if row is None:
+                insist_on_queue(session, name)
+            return _count(session, name, self._is_paused(row))
+
+    def ends(self, queue: str) -> Ends:
+        with self._dialect.reading() as session:
+            return Ends(*session.rows("count_ends", queue=check_name(queue))[0])
+
+    def queues(self) -> list[Stats]:
+        with self._dialect.reading() as session:
+            return [_count(session, row[0], self._is_paused(row)) for row in session.rows("read_all_settings")]
+
+    def settings(self, queue: str) -> Settings:
+        with self._dialect.reading() as session:
+            row = session.row("read_settings", queues=[check_name(queue)])
+            if row is None:
+                insist_on_queue(session, queue)
+        return Settings() if row is None else read_settings(row[1])
+
+    def insist(self, queue: str) -> None:
+        """Raises QueueNotFound."""
+        with self._dialect.reading() as session:
+            insist_on_queue(session, queue)
+
+    def all_settings(self) -> dict[str, Settings]:
+        """What is set on each queue, in the order of their names."""
+        with self._dialect.reading() as session:
+            return {row[0]: read_settings(row[1]) for row in session.rows("read_all_settings")}
+
+    def settings_version(self) -> int:
+        """A number that changes with the settings of any queue, and when one is deleted."""
+        with self._dialect.reading() as session:
+            return int(session.rows("read_settings_version")[0][0])
+
+    def policy(self, queue: str) -> Policy:
+        """What holds for a queue, whether or not anybody has used it: its settings over the defaults."""
+        with self._dialect.reading() as session:
+            row = session.row("read_settings", queues=[check_name(queue)])
+        return resolve(read_settings(row[1]) if row else Settings(), self._defaults)
+
+    def origins(self, queue: str) -> dict[str, Origin]:
+        """Where each setting of a queue gets its value from."""
+        return origins(self.settings(queue), self._defaults)
+
+    def actions(self, queue: str | None, limit: int) -> list[Event]:
+        """What operators did to queues, the newest first."""
+        name = None if queue is None else check_name(queue)
+        with self._dialect.reading() as session:
+            found = [to_event(row, None) for row in session.rows("read_actions", queue=name, limit=check_limit(limit))]
+            if not found and name is not None:
+                insist_on_queue(session, split_name(name)[0])
+            return found
+
+    def audit_end(self) -> int:
+        """The newest line of the audit, of all that are seen now. A transaction that is still open may have drawn a number before it:
+        who reads on from line to line goes by an end that they learned a moment ago."""
+        with self._dialect.reading() as session:
+            return recent_activity.audit_end(session)
+
+    def audit_start(self, since: int) -> int:
+        """Where to begin for what happened since then: behind that line, and never further back than so many lines."""
+        with self._dialect.reading() as session:
+            return recent_activity.audit_start(session, since)
+
+    def tally_audit(self, after: int, upto: int) -> list[recent_activity.Happened]:
+        """What happened behind one line, up to and with another one, counted by queue, event, who it was, and ten seconds."""
+        with self._dialect.reading() as session:
+            return recent_activity.tally_audit(session, after, upto)
+
+    def audit(self, id: str, queue: str | None = None) -> list[Event]:
+        """Empty when nothing is recorded: the audit is over, or was switched off."""
+        return self.find_events(id, only(queue))
+
+    def find_events(self, id: str, reach: Reach) -> list[Event]:
+        """What is recorded of the message of that id in the queues that are meant."""
+        with self._dialect.reading() as session:
+            seq = seq_of(session, id, reach)
+            events = [to_event(row, id) for row in session.rows("read_audit", seq=seq)]
+            is_own = any(row[0] == seq for row in session.rows("find_own_id", id=id))
+        origin = origin_of(id)
+        if not is_own and origin and any(event.event == "enqueued" and event.at != origin.sent_at for event in events):
+            raise not_found(id)  # the id of another database
+        return [event for event in events if reach(event.queue)]
+
+    def list_seqs(self, queue: str, state: State) -> array[int]:
+        """Those in a state at this moment, eight bytes each."""
+        with self._dialect.reading() as session:
+            return array("q", (row[0] for row in session.stream(f"list_{state}", queue=queue)))
+
+    def last_seq(self, queue: str) -> int:
+        """The newest message of a queue, in whatever state; 0 where it has none."""
+        with self._dialect.reading() as session:
+            return max(_all_seqs(session, queue), default=0)
+
+    def has_upto(self, queue: str, last: int) -> bool:
+        """Whether the queue has a message that is not newer. Seen in one moment: from look to look it might move on to another state."""
+        with self._dialect.reading() as session:
+            return any(seq <= last for seq in _all_seqs(session, queue))
+
+    def leases(self, seqs: list[int]) -> dict[int, int]:
+        """The tokens of those that are leased now."""
+        with self._dialect.reading() as session:
+            return dict(session.rows("find_leases", seqs=seqs))
+
+    def leased(self, seqs: list[int]) -> dict[int, Message]:
+        """Those of the messages that somebody has now, by seq."""
+        with self._dialect.reading() as session:
+            return {row[0]: to_message(row, State.LEASED) for row in session.rows("get_leases", seqs=seqs)}
+
+    def leases_of(self, id: str, reach: Reach) -> list[Lease]:
+        """Who has messages of that id now, in the queues that are meant; without streams, which settle by batches."""
+        with self._dialect.reading() as session:
+            try:
+                rows = [row for seq in seqs_of(session, id, reach) for row in session.rows("find_lease", seq=seq)]
+            except MessageNotFound:
+                return []
+        return [
+            Lease((seq, token), queue, reason is not None, until, consumer)
+            for seq, token, queue, reason, until, consumer, sent_at, own_id in rows
+            if reach(queue) and not is_held_by_stream(until) and is_named(id, own_id, seq, sent_at)
+        ]
+
+    def keys(self, prefix: Sequence[str | int] | str, limit: int = MAX_PAGE) -> list[KvEntry]:
+        parts = to_kv_key(prefix) if prefix else []
+        low = msgspec.json.encode(parts).decode().removesuffix("]")
+        with self._dialect.reading() as session:
+            rows = session.rows("read_kv", low=low, high=low + "^", limit=limit)
+        return [entry for entry in map(to_kv_entry, rows) if entry.key[: len(parts)] == parts]
+
+    def api_keys(self) -> list[ApiKey]:
+        return [key for key, _ in self.known_keys()]
+
+    def known_keys(self) -> list[tuple[ApiKey, bytes]]:
+        """Each with the digest of its secret."""
+        with self._dialect.reading() as session:
+            return read_keys(session)
+
+    def session(self, digest: bytes) -> SignedIn | None:
+        """Who has signed in to the pages with the cookie of that digest."""
+        with self._dialect.reading() as session:
+            return find_session(session, digest)
+
+    def streams(self) -> list[Stream]:
+        with self._dialect.reading() as session:
+            return list_streams(session)
+
+    def consumers(self, queue: str, now: int, dead_after_ms: int) -> list[Member]:
+        with self._dialect.reading() as session:
+            return members(session, queue, now, dead_after_ms)
+
+    def all_consumers(self, now: int, dead_after_ms: int, sees: Callable[[str], bool] | None = None) -> list[ConsumerLook]:
+        with self._dialect.reading() as session:
+            return everyone(session, now, dead_after_ms, sees)
+
+    def _is_paused(self, row: Row | None) -> bool:
+        settings = read_settings(row[1]) if row else Settings()
+        return resolve(settings, self._defaults).paused
+
+
+def _read_message(session: Session, seq: int, id: str, reach: Reach) -> Message | None:
+    for query, state in _GET:
+        for row in session.rows(query, seq=seq):
+            message = to_message(row, state)
+            if reach(message.queue) and is_named(id, message.id, row[0], row[2]):
+                return message
+    return None
+
+
+def _all_seqs(session: Session, queue: str) -> Iterator[int]:
+    for state in State:
+        yield from (row[0] for row in session.stream(f"list_{state}", queue=queue))
+
+
+def _count(session: Session, queue: str, paused: bool) -> Stats:
+    ready, scheduled, leased, blocked, dead, finished, oldest = session.rows("count_states", queue=queue)[0]
+    return Stats(
+        queue=queue,
+        ready=ready,
+        scheduled=scheduled,
+        leased=leased,
+        blocked=blocked,
+        dead=dead,
+        finished=finished,
+        oldest_ready_at=oldest,
+        paused=paused,
+    )

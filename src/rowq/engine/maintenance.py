@@ -1,0 +1,223 @@
+"""Upkeep: what time alone makes necessary, done in the background in small pieces, or at once by `sweep`.
+
+What may be due is looked up on a reading connection first, so a queue with nothing to do costs no write.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from rowq.clock import Clock, running
+from rowq.engine.operation import Driver, Read, Steps
+from rowq.engine.retention import PIECE, Retiring
+from rowq.errors import BrokerClosed, RowqError
+from rowq.model.message import State
+from rowq.model.queue import Settings
+from rowq.store import duty, expiry, operate
+from rowq.store.call import Act
+from rowq.store.dialect import Dialect
+from rowq.store.transaction import Work
+
+DUTY = "upkeep"
+DUTY_MS = 10_000
+"""How long a process that says no more is taken for the one that keeps everything up."""
+SWEEP_EVERY = 1.0
+SHARE = 10
+"""It may take one part in so many of the time."""
+LONGEST_PAUSE = 5.0
+"""Less than a duty lasts."""
+RETIRE_FOR = 5.0
+"""Seconds of a turn: the duty has to be renewed, and others may wait for what is due."""
+TIDY_THOROUGHLY_EVERY = 3_600
+
+_log = logging.getLogger("rowq.upkeep")
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """How many messages a sweep touched, by what had become of them."""
+
+    due: int
+    lease_expired: int
+    expired: int
+    retired: int
+
+
+class Upkeep:
+    def __init__(self, dialect: Dialect, clock: Clock, defaults: Settings) -> None:
+        self._dialect = dialect
+        self._clock = clock
+        self._retiring = Retiring(dialect, clock, defaults)
+        self._retire_at = 0.0
+        self._is_retiring = self._is_removing = False
+        """It goes on in the next turn; and so much was removed in this one that there will be more."""
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._me = secrets.token_hex(8)
+
+    def sweep(self) -> Steps[Swept]:
+        """Everything, at once."""
+        due, lease_expired, expired = yield from self.take_up()
+        retired = yield from self.retire()
+        return Swept(due, lease_expired, expired, retired)
+
+    def take_up(self) -> Steps[tuple[int, int, int]]:
+        """Due messages, expired leases, expired messages."""
+        due = lease_expired = 0
+        for queue in (yield Read(self._queues_with_work)):
+            due += yield from _take_due(queue)
+            lease_expired += yield from _take_lease_expired(queue)
+        expired = yield from self.take_ended()
+        return due, lease_expired, expired
+
+    def take_due(self) -> Steps[int]:
+        return self._in_all_queues(_take_due)
+
+    def take_lease_expired(self) -> Steps[int]:
+        """Expired leases: back to their queue, or used up."""
+        return self._in_all_queues(_take_lease_expired)
+
+    def take_ended(self) -> Steps[int]:
+        return (yield from _take_ended()) if (yield Read(self._is_anything_ended)) else 0
+
+    def retire_dead(self) -> Steps[int]:
+        """Dead letters older than the dlq_ttl of their queue."""
+        return self._retiring.dead()
+
+    def retire(self) -> Steps[int]:
+        """What is kept for a while only: dead letters with a TTL, history, audit, ids of messages that are gone."""
+        return self._retiring.all()
+
+    def reap(self) -> Steps[int]:
+        """Messages that are kept as expired, of all queues, whatever their retention says."""
+        reaped = 0
+        for queue in (yield Read(self._queues)):
+            seqs = yield Read(partial(self._list_expired, queue))
+            gone = 0
+            for start in range(0, len(seqs), PIECE):
+                piece = list(seqs[start : start + PIECE])
+                gone += yield Act(partial(operate.purge, queue=queue, state=State.FINISHED, seqs=piece))
+            if gone:
+                yield Act(partial(operate.note_purge, count=gone, queue=queue, states=[State.FINISHED]))
+            reaped += gone
+        return reaped
+
+    def start(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
+        self._thread = threading.Thread(target=self._run, args=(driver, if_idle), name="rowq-upkeep", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
+        turn, pause = 0, SWEEP_EVERY
+        while not self._stop.wait(pause):
+            turn += 1
+            started = time.perf_counter()
+            goes_on, self._is_retiring, self._is_removing = self._is_retiring, False, False
+            try:
+                if self._dialect.has_one_writer or driver.drive(self._take_duty()):
+                    try:
+                        driver.drive(self.take_up())
+                    finally:  # one message that somebody holds locked must not stop everything else
+                        self._do_the_rest(driver, if_idle, turn, goes_on=goes_on)
+            except BrokerClosed:
+                return
+            except RowqError as error:
+                _log.warning("upkeep failed, and goes on in a moment: %s", error)
+            except Exception:
+                _log.exception("upkeep failed; it goes on in a second")
+            pause = self._pause(time.perf_counter() - started)
+        if not self._dialect.has_one_writer:
+            with suppress(RowqError):
+                driver.drive(self._leave_duty())
+
+    def _pause(self, took: float) -> float:
+        """Until the next turn. What it removes was written by others, who did not ask for its share of the time either."""
+        if self._is_removing:
+            return 0.0 if self._retiring.is_behind else SWEEP_EVERY
+        return min(LONGEST_PAUSE, max(SWEEP_EVERY, took * SHARE))
+
+    def _do_the_rest(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any], turn: int, *, goes_on: bool) -> None:
+        if goes_on or running() >= self._retire_at:
+            self._retire(driver, goes_on=goes_on)
+        if turn % self._dialect.tidy_every == 0:
+            if_idle(lambda: self._dialect.tidy(thoroughly=turn % TIDY_THOROUGHLY_EVERY == 0))
+
+    def _retire(self, driver: Driver, *, goes_on: bool) -> None:
+        """In every turn as long as there is much to remove, else once a minute; in the first turn too, since not every process stays."""
+        is_anew = running() >= self._retire_at and not (goes_on and self._retiring.is_behind)
+        if is_anew:
+            self._retire_at = running() + self._retiring.every
+        retired = driver.drive(self._retiring.all(RETIRE_FOR, goes_on=not is_anew))
+        self._retire_at = min(self._retire_at, running() + self._retiring.every)
+        self._is_removing = retired >= PIECE
+        self._is_retiring = self._is_removing or self._retiring.is_behind
+
+    def _take_duty(self) -> Steps[bool]:
+        """Of all processes on a database one sweeps; True when it is this one."""
+        has_duty: bool = yield Act(lambda work: duty.take(work, DUTY, self._me, work.now + DUTY_MS), durable=False)
+        return has_duty
+
+    def _leave_duty(self) -> Steps[None]:
+        yield Act(lambda work: duty.leave(work, DUTY, self._me), durable=False)
+
+    def _queues(self) -> list[str]:
+        with self._dialect.reading() as session:
+            return [row[0] for row in session.rows("read_all_settings")]
+
+    def _list_expired(self, queue: str) -> array[int]:
+        with self._dialect.reading() as session:
+            return array("q", (row[0] for row in session.stream("list_expired", queue=queue)))
+
+    def _in_all_queues(self, take: Callable[[str], Steps[int]]) -> Steps[int]:
+        count = 0
+        for queue in (yield Read(self._queues_with_work)):
+            count += yield from take(queue)
+        return count
+
+    def _queues_with_work(self) -> list[str]:
+        now = self._clock.now()
+        with self._dialect.reading() as session:
+            return [row[0] for row in session.rows("find_queues_with_work", now=now, late=now - expiry.LATE_MS)]
+
+    def _is_anything_ended(self) -> bool:
+        with self._dialect.reading() as session:
+            return bool(session.rows("is_anything_ended", now=self._clock.now()))
+
+
+def _in_pieces(act: Callable[[Work], int]) -> Steps[int]:
+    count = 0
+    while piece := (yield Act(act, durable=False)):
+        count += piece
+        if piece < PIECE:
+            break
+    return count
+
+
+def _take_due(queue: str) -> Steps[int]:
+    return _in_pieces(lambda work: expiry.take_due(work, queue, PIECE))
+
+
+def _take_lease_expired(queue: str) -> Steps[int]:
+    """By the time of the transaction: where the clock was set back since the sweep began, leases that are younger than that stay."""
+    return _in_pieces(lambda work: expiry.take_lease_expired(work, queue, work.now - expiry.LATE_MS, PIECE))
+
+
+def _take_ended() -> Steps[int]:
+    ended, looked = 0, PIECE
+    while looked == PIECE:
+        looked, gone = yield Act(lambda work: expiry.take_ended(work, PIECE), durable=False)
+        ended += gone
+    return ended

@@ -1,0 +1,270 @@
+"""What each verb does, written once for threads and event loops: check what was given, ask the store, shape the answer."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any, ParamSpec, TypeVar
+
+from rowq.clock import Clock
+from rowq.engine import bulk
+from rowq.engine.arguments import (
+    MAX_WAIT_MS,
+    Settled,
+    check_mode,
+    check_quarantine,
+    dead_choice,
+    dead_limit,
+    insist_done,
+    insist_on_choice,
+    listed,
+    note,
+    receive_max,
+    to_extend,
+    to_receipt,
+    to_receipt_or_none,
+    to_send,
+)
+from rowq.engine.bulk import Progress
+from rowq.engine.insights import Insights
+from rowq.engine.operation import Ask, Enter, Read, Steps, Wait, nothing
+from rowq.engine.waiting import Interrupt, WaitingRoom
+from rowq.errors import InvalidArgument
+from rowq.model.access import SECRET_PREFIX, check_key_name, digest_of, to_key
+from rowq.model.draft import prepare, to_kv_key
+from rowq.model.duration import optional_ms, to_ms
+from rowq.model.lifecycle import Extend, Verdict
+from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
+from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions, State, Where
+from rowq.model.page import to_state
+from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
+from rowq.model.settings_text import to_changes
+from rowq.model.stream import check_stream_name
+from rowq.store import api_key, operate, registry, sessions
+from rowq.store.call import Act, Receive, Send, Settle
+from rowq.store.dead_letter import Deletion, Redrive
+from rowq.store.dialect import Row
+from rowq.store.lookup import Reach, check_id, only
+from rowq.store.row import to_deliveries
+from rowq.store.stream import revoke
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PURGED_BY_DEFAULT = (State.READY, State.SCHEDULED, State.BLOCKED)
+
+
+class Verbs:
+    def __init__(self, insights: Insights, room: WaitingRoom, clock: Clock) -> None:
+        self._insights = insights
+        self._room = room
+        self._clock = clock
+
+    def send(self, queue: str, payload: Any, options: SendOptions) -> Ask[list[str], str]:
+        return Ask(Send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
+
+    def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Steps[list[str]] | Ask[list[str], list[str]]:
+        call = to_send(queue, payloads, options)
+        return Ask(call, list) if call.messages else nothing([])
+
+    def receive(
+        self,
+        queue: str,
+        max: int,
+        wait: Duration,
+        lease: Duration | None,
+        consumer: str | None,
+        delivery: DeliveryMode | None,
+        share: Share | None,
+        interrupt: Interrupt | None = None,
+    ) -> Steps[list[Delivery]] | Ask[list[Row], list[Delivery]]:
+        name, from_dead = split_name(queue)
+        most, lease_ms = receive_max(max), optional_ms(lease, "lease", least=1)
+        patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
+        check_mode(delivery)
+        owner, part = note(consumer, "consumer"), to_share(share, from_dead=from_dead)
+
+        def call() -> Receive:
+            return Receive(name, most, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part)
+
+        return self._wait(call, patience, interrupt or Interrupt()) if patience else Ask(call(), to_deliveries)
+
+    def wait_for(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt | None = None) -> Steps[Receive]:
+        """Performs a receive until it gives something, the patience ends, or it is interrupted; gives the last one."""
+        until = time.monotonic() + patience
+        interrupt = interrupt or Interrupt()
+        while True:
+            attempt = call()
+            ticket = yield Enter(attempt.topic)
+            has_waited = has_looked = False
+            try:
+                rows = yield attempt
+                has_looked = True
+                left = until - time.monotonic()
+                if rows or left <= 0 or interrupt.is_set:
+                    return attempt
+                with interrupt.watched(ticket.how.wake):
+                    yield Wait(ticket, left)
+                has_waited = True
+            finally:
+                is_unused = not has_looked or (ticket.waiter.is_woken and not has_waited)
+                self._room.leave(ticket.waiter, more=is_unused or len(attempt.result or ()) == attempt.max)
+
+    def settle(self, delivery: Settled, verdict: Verdict) -> Ask[list[Outcome], None]:
+        return Ask(Settle([to_receipt(delivery)], verdict), lambda outcomes: insist_done(outcomes, delivery))
+
+    def settle_many(
+        self, deliveries: Iterable[Settled], verdict: Verdict | Extend
+    ) -> Steps[list[Outcome]] | Ask[list[Outcome], list[Outcome]]:
+        call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
+        return Ask(call, list) if call.receipts else nothing([])
+
+    def extend(self, delivery: Settled, lease: Duration | None) -> Ask[list[Outcome], int]:
+        call = Settle([to_receipt(delivery)], to_extend(lease))
+
+        def until(outcomes: list[Outcome]) -> int:
+            insist_done(outcomes, delivery)
+            return call.until[call.receipts[0][0]]
+
+        return Ask(call, until)
+
+    def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Steps[T]:
+        answer: T = yield Read(lambda: function(*arguments, **options))
+        return answer
+
+    def configure(self, queue: str, settings: dict[str, Any]) -> Steps[Settings]:
+        return self.change_settings(queue, to_changes(settings))
+
+    def change_settings(self, queue: str, changes: dict[str, Any]) -> Steps[Settings]:
+        """The same with changes in the words of `Settings`."""
+        name = check_own_name(queue)
+        after: Settings = yield Act(lambda work: operate.configure(work, name, changes))
+        return after
+
+    def pause(self, queue: str) -> Steps[None]:
+        return self._pause(queue, {"paused": True})
+
+    def resume(self, queue: str) -> Steps[None]:
+        return self._pause(queue, {"paused": None})
+
+    def _pause(self, queue: str, changes: dict[str, Any]) -> Steps[None]:
+        name = check_own_name(queue)
+        yield Read(lambda: self._insights.insist(name))
+        yield Act(lambda work: operate.pause(work, name, changes))
+
+    def _of_queue(self, name: str, steps: Steps[T]) -> Steps[T]:
+        """For verbs that would find nothing to do in a queue whose name is mistyped."""
+        yield Read(lambda: self._insights.insist(name))
+        return (yield from steps)
+
+    def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Steps[int]:
+        name, is_dead = split_name(queue)
+        default = [State.DEAD] if is_dead else _PURGED_BY_DEFAULT
+        named = [to_state(state) for state in (default if states is None else listed(states, "states"))]
+        if is_dead and set(named) - {State.DEAD}:
+            raise InvalidArgument(f"{queue!r} are dead letters: to purge messages in other states, name the queue {name!r}")
+        return self._of_queue(name, bulk.purge(self._insights, name, named, progress))
+
+    def delete(self, id: str, queue: str | None = None) -> Steps[None]:
+        return self.delete_within(id, only(queue))
+
+    def delete_within(self, id: str, reach: Reach) -> Steps[None]:
+        """The message of that id in the queues that are meant."""
+        check_id(id)
+        yield Act(lambda work: operate.delete(work, id, reach))
+
+    def delete_queue(self, queue: str) -> Steps[None]:
+        name = check_own_name(queue)
+        yield Read(lambda: self._insights.insist(name))
+        yield Act(lambda work: revoke.refuse_streamed(work, name), durable=False)
+        yield from bulk.empty(self._insights, name)
+        yield Act(lambda work: operate.delete_queue(work, name))
+
+    def redrive(
+        self, queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
+    ) -> Steps[int]:
+        name, _ = split_name(queue)
+        chosen, filters = dead_choice(ids, where)
+        return self._of_queue(name, bulk.treat_dead(Redrive, name, chosen, filters, dead_limit(limit), rate, progress))
+
+    def delete_dead(
+        self, queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
+    ) -> Steps[int]:
+        name, _ = split_name(queue)
+        chosen, filters = dead_choice(ids, where)
+        insist_on_choice(chosen, filters)
+        return self._of_queue(name, bulk.treat_dead(Deletion, name, chosen, filters, dead_limit(limit), rate, progress))
+
+    def forget(self, key: KvKey) -> Steps[bool]:
+        entry_key = operate.entry_key(to_kv_key(key))
+        was_there: bool = yield Act(lambda work: operate.forget(work, entry_key))
+        return was_there
+
+    def register(self, queue: str, dead_after: Duration, id: str | None = None) -> Steps[Membership]:
+        """`id`: one that the consumer brings, so that it can ask again without being there twice."""
+        name, silence, own_id = check_own_name(queue), to_silence(dead_after), new_consumer_id(id)
+        membership: Membership = yield Act(lambda work: registry.register(work, name, own_id, silence), durable=False)
+        return membership
+
+    def beat(self, queue: str, id: str, dead_after: Duration, remove_dead: bool) -> Steps[Membership]:
+        name, silence = check_own_name(queue), to_silence(dead_after)
+        membership: Membership | None = None
+        if is_consumer_id(id):
+            membership = yield Act(lambda work: registry.beat(work, name, id, silence, remove_dead), durable=False)
+        if membership is None:
+            raise consumer_gone(name, id)
+        return membership
+
+    def unregister(self, queue: str, id: str) -> Steps[None]:
+        name = check_own_name(queue)
+        if is_consumer_id(id):
+            yield Act(lambda work: registry.leave(work, name, id), durable=False)
+
+    def consumers(self, queue: str, dead_after: Duration) -> Steps[list[Member]]:
+        name, silence = check_own_name(queue), to_silence(dead_after)
+        members: list[Member] = yield Read(lambda: self._insights.consumers(name, self._clock.now(), silence))
+        return members
+
+    def all_consumers(self, dead_after: Duration, sees: Callable[[str], bool] | None = None) -> Steps[list[ConsumerLook]]:
+        """`sees`: of which queues somebody may know."""
+        silence = to_silence(dead_after)
+        found: list[ConsumerLook] = yield Read(lambda: self._insights.all_consumers(self._clock.now(), silence, sees))
+        return found
+
+    def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Steps[str]:
+        """The secret is given out here and never again: the database only keeps its digest."""
+        key = to_key(name, listed(scopes, "scopes"), listed(queues, "queues"), self._clock.now())
+        secret = SECRET_PREFIX + secrets.token_urlsafe(32)
+        yield Act(lambda work: api_key.create(work, key, digest_of(secret)))
+        return secret
+
+    def revoke_key(self, name: str) -> Steps[None]:
+        check_key_name(name)
+        yield Act(lambda work: api_key.revoke(work, name))
+
+    def sign_in(self, digest: bytes, key_name: str, key_digest: bytes, lifetime_ms: int) -> Steps[None]:
+        """Somebody showed a key to the pages; `digest` is that of the cookie which stands for it from here on."""
+        yield Act(lambda work: sessions.open(work, digest, key_name, key_digest, work.now + lifetime_ms))
+
+    def sign_out(self, digest: bytes) -> Steps[None]:
+        yield Act(lambda work: sessions.close(work, digest))
+
+    def revoke_stream(self, stream: str) -> Steps[int]:
+        name = check_stream_name(stream)
+        count: int = yield Act(lambda work: revoke.revoke(work, name))
+        return count
+
+    def quarantine(self, stream: str, batch: int, ids: Iterable[str], reason: str | None) -> Steps[int]:
+        name, number, chosen = check_quarantine(stream, batch, ids)
+        why = note(reason, "reason")
+        count: int = yield Act(lambda work: revoke.quarantine(work, name, number, chosen, why))
+        return count
+
+    def _wait(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt) -> Steps[list[Delivery]]:
+        """Looks once more after entering the waiting room, so that no wake-up falls between looking and waiting."""
+        if rows := (yield call()):
+            return to_deliveries(rows)
+        last = yield from self.wait_for(call, patience, interrupt)
+        return to_deliveries(last.result or [])

@@ -1,0 +1,231 @@
+"""Settings as people write them, on the command line and in forms: a lease is `30s`, a backoff `1s,5s`. Writing is undone by reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args, get_type_hints
+
+import msgspec
+
+from rowq.errors import InvalidArgument
+from rowq.model.backoff import exponential, linear
+from rowq.model.draft import to_backoff
+from rowq.model.duration import optional_ms, read_seconds, to_ms
+from rowq.model.message import SettingsOptions
+from rowq.model.queue import Policy
+from rowq.model.retry import Backoff, Delays, Exponential, Linear
+
+Kind = Literal["duration", "number", "switch", "choice", "backoff", "schema"]
+
+
+class Setting(msgspec.Struct, frozen=True):
+    name: str
+    """As people write it: `lease`."""
+    field: str
+    """As `Settings` has it: `lease_ms`."""
+    kind: Kind
+    help: str
+    choices: tuple[str, ...] = ()
+
+
+def parse_setting(name: str, text: str) -> Any:
+    """The value in the words of `Settings`; None, back to the default, for `none` or nothing, unless none is a choice of the setting."""
+    setting = _known(name)
+    written = text.strip()
+    if written == "" or (written == "none" and "none" not in setting.choices):
+        return None
+    try:
+        value = _choice(setting, written) if setting.choices else _READERS[setting.kind](written)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{name}: {error}") from None
+    return to_changes({name: value})[setting.field]
+
+
+def write_setting(name: str, value: Any) -> str:
+    """What parse_setting reads as this value; nothing for None."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case int() if _known(name).kind == "duration":
+            return write_duration(value)
+        case Delays() | Linear() | Exponential():
+            return _write_backoff(value)
+        case dict():
+            return msgspec.json.encode(value).decode()
+    return str(value)
+
+
+def read_duration(text: str) -> float:
+    """Seconds, from `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`."""
+    seconds = read_seconds(text)
+    if seconds is None:
+        raise InvalidArgument(f"{text!r} is no duration: write 30, 1.5, 500ms, 10s, 5m, 2h or 7d")
+    return seconds
+
+
+def write_duration(milliseconds: int) -> str:
+    """Exactly how long: 90s, 1500ms."""
+    for unit, size in _UNITS_MS:
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return "0s"
+
+
+def read_backoff(text: str) -> Backoff:
+    """`1s,5s,30s`, `at once`, `linear:5s`, `exponential:1s,factor=3,cap=1h,jitter=0.2,plus=0s-5s`, or the JSON of a policy."""
+    written = text.strip()
+    try:
+        if written.startswith("{"):
+            return _backoffs.decode(written)
+        if written == _AT_ONCE:
+            return Delays()
+        kind, colon, rest = written.partition(":")
+        if not colon:
+            return Delays(tuple(to_ms(read_duration(part), "a delay") for part in written.split(",")))
+        first, *pairs = rest.split(",")
+        return _POLICIES[kind](read_duration(first), **dict(_policy_option(pair) for pair in pairs))
+    except (InvalidArgument, KeyError, TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        why = f"{kind} does not have all of these options" if isinstance(error, TypeError) else error
+        raise InvalidArgument(
+            f"{text!r} is no backoff ({why}): write 1s,5s,30s or linear:5s or exponential:1s,factor=2,cap=1h,jitter=0.1"
+        ) from None
+
+
+_UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
+_AT_ONCE = "at once"
+_POLICIES: dict[str, Callable[..., Backoff]] = {"linear": linear, "exponential": exponential}
+_backoffs: msgspec.json.Decoder[Backoff] = msgspec.json.Decoder(Backoff)
+
+
+def _policy_option(pair: str) -> tuple[str, Any]:
+    name, _, given = pair.partition("=")
+    if name == "plus":
+        return name, tuple(read_duration(bound) for bound in given.split("-"))
+    return name, float(given) if name in ("factor", "jitter") else read_duration(given)
+
+
+def _write_backoff(backoff: Backoff) -> str:
+    match backoff:
+        case Delays(delays_ms=delays):
+            return ",".join(map(write_duration, delays)) or _AT_ONCE
+        case Linear(step_ms=step, cap_ms=cap):
+            return f"linear:{write_duration(step)},cap={write_duration(cap)}"
+        case Exponential(base_ms=base, factor=factor, cap_ms=cap, jitter=jitter, plus_ms=(low, high)):
+            plus = f",plus={write_duration(low)}-{write_duration(high)}" if (low, high) != (0, 0) else ""
+            return f"exponential:{write_duration(base)},factor={_short(factor)},cap={write_duration(cap)},jitter={_short(jitter)}{plus}"
+
+
+def _short(number: float) -> str:
+    return str(int(number)) if number == int(number) else repr(number)
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgument(f"{text!r} is no whole number") from None
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise InvalidArgument(f"{text!r} is neither true nor false")
+    return text.lower() in _TRUE
+
+
+def _choice(setting: Setting, text: str) -> str:
+    if text not in setting.choices:
+        raise InvalidArgument(f"{text!r} is none of {', '.join(setting.choices)}")
+    return text
+
+
+def _schema(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text.encode(errors="surrogateescape"))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidArgument(f"this is no JSON ({error})") from None
+
+
+_TRUE = ("true", "yes", "on", "1")
+_FALSE = ("false", "no", "off", "0")
+_READERS: dict[Kind, Callable[[str], Any]] = {
+    "duration": read_duration,
+    "number": _number,
+    "switch": _switch,
+    "backoff": read_backoff,
+    "schema": _schema,
+}
+
+_HELP = {
+    "lease": "How long a delivery is its consumer's.",
+    "max_attempts": "Deliveries before the message's attempts are used up; 0 for no limit.",
+    "backoff": "The delay before each retry: a list, linear or exponential. A list of n without attempts of its own means n + 1.",
+    "ttl": "After how long a waiting message expires; 0 for never.",
+    "ttl_from": "From when a TTL runs: when the message may be received, or when it was sent.",
+    "refresh_ttl": "Whether a message gets a fresh TTL when a send with its key replaces it.",
+    "on_expire": "What becomes of an expired message.",
+    "on_exhausted": "What becomes of a message without attempts left.",
+    "delivery": "Whether what a consumer may have begun is delivered again.",
+    "order": "Where a message that comes back goes: to its old place, or behind what is ready now.",
+    "count_lease_expiry": "Whether a lease that ran out counts as an attempt.",
+    "lease_expiry_backoff": "After a lease ran out: retry at once, or wait as after a nack.",
+    "require_receipt": "Whether settling takes a receipt where an id would do.",
+    "max_depth": "Messages that may be in the queue before a send is refused; 0 for no limit.",
+    "throughput_limit": "Messages a second that are handed out; 0 for no limit.",
+    "max_payload_bytes": "The size of an encoded payload, at most.",
+    "schema": "A JSON schema that payloads must match.",
+    "keep": "What stays of an acked message: nothing, its outcome, or its body too.",
+    "retention": "For how long finished messages are kept; 0 for ever.",
+    "audit": "Whether events are recorded.",
+    "audit_retention": "For how long events are kept; 0 for ever.",
+    "dlq_ttl": "After how long a dead letter is deleted; 0 for never.",
+    "dlq_exhausted": "What becomes of a dead letter that was received and failed as often as its limit says.",
+    "paused": "Whether nothing is handed out. Sending goes on.",
+}
+
+
+def _settings() -> dict[str, Setting]:
+    """Their kinds and choices are those of the types of `Policy`."""
+    found = {}
+    for field, hint in get_type_hints(Policy).items():
+        name, choices = field.removesuffix("_ms"), get_args(hint) if all(isinstance(each, str) for each in get_args(hint)) else ()
+        found[name] = Setting(name, field, _kind(field, hint, choices), _HELP[name], choices)
+    return found
+
+
+def _kind(field: str, hint: Any, choices: tuple[str, ...]) -> Kind:
+    if choices:
+        return "choice"
+    if field in ("backoff", "schema"):
+        return "backoff" if field == "backoff" else "schema"
+    if hint is bool:
+        return "switch"
+    return "duration" if field.endswith("_ms") else "number"
+
+
+SETTINGS = _settings()
+
+
+def _known(name: str) -> Setting:
+    if name not in SETTINGS:
+        raise InvalidArgument(f"unknown setting {name!r}; settings are: {', '.join(SETTINGS)}")
+    return SETTINGS[name]
+
+
+_DURATIONS = {"lease": 1, "ttl": 0, "retention": 0, "audit_retention": 0, "dlq_ttl": 0}
+
+
+def to_changes(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as Python spells them (seconds) in the words of `Settings` (milliseconds)."""
+    changes: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name not in SettingsOptions.__annotations__:
+            raise InvalidArgument(f"unknown setting {name!r}; settings are: {', '.join(SettingsOptions.__annotations__)}")
+        if name in _DURATIONS:
+            changes[f"{name}_ms"] = optional_ms(value, name, least=_DURATIONS[name])
+        elif name == "backoff" and value is not None:
+            changes[name] = to_backoff(value)
+        else:
+            changes[name] = value
+    return changes

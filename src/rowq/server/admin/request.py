@@ -1,0 +1,170 @@
+"""A request of a page: who asks, what for, and the ways to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote, urlencode
+
+import msgspec
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from rowq.engine.bulk import Progress
+from rowq.errors import InvalidArgument, QueueNotFound, Unauthorized
+from rowq.model.queue import DEAD_SUFFIXES, split_name
+from rowq.server.admin.context import Office
+from rowq.server.admin.session import Visitor
+from rowq.server.api.endpoint import check_rights
+from rowq.server.api.request import Asked
+from rowq.server.api.route import NoQuery, Route
+from rowq.server.api.routes import ROUTES
+from rowq.server.auth.authentication import Identity
+from rowq.server.http.reading import to_prepared
+from rowq.server.service import Service
+from rowq.store.call import Send
+from rowq.wire import MessageBody
+
+T = TypeVar("T")
+
+_ROUTE_OF: dict[Any, Route] = {route.handler: route for route in ROUTES if route.handler is not None}
+_NOTICE = "RowqNotice"
+_NOTICE_SECONDS = 30
+
+
+class Desk:
+    """`query` and `form` have every value of a name, in order."""
+
+    def __init__(
+        self,
+        office: Office,
+        visitor: Visitor,
+        *,
+        path: Mapping[str, str],
+        url: str,
+        query: Mapping[str, list[str]],
+        form: Mapping[str, list[str]],
+        headers: Mapping[str, str],
+        address: str,
+        is_secure: bool,
+    ) -> None:
+        self.office = office
+        self.visitor = visitor
+        self.path = path
+        self.url = url
+        """The path that was asked for, without its query."""
+        self.query = query
+        self.form = form
+        self.headers = headers
+        self.address = address
+        self.is_secure = is_secure
+
+    @property
+    def service(self) -> Service:
+        return self.office.service
+
+    @property
+    def identity(self) -> Identity:
+        if self.visitor.identity is None:
+            raise Unauthorized("log in first")  # the site lets nobody else come this far
+        return self.visitor.identity
+
+    @property
+    def is_fragment(self) -> bool:
+        """htmx asks for what stands inside the page; not so when it goes back in the browser's history."""
+        return self.headers.get("hx-request") == "true" and "hx-history-restore-request" not in self.headers
+
+    @property
+    def layout(self) -> str:
+        """What every template extends."""
+        return "fragment.html" if self.is_fragment else "page.html"
+
+    def is_at(self, url: str) -> bool:
+        """Whether a link of the menu leads to where we are."""
+        if "queue" in self.path:
+            return url == ("/dead" if self.path["queue"].endswith(DEAD_SUFFIXES) else "/")
+        return self.url == url or (url != "/" and self.url.startswith(url + "/"))
+
+    def asked(self, name: str, default: str = "") -> str:
+        """What the query says of a name; the last time, if several."""
+        return self.query.get(name, [default])[-1]
+
+    def given(self, name: str, default: str = "") -> str:
+        """What the form says of a name."""
+        return self.form.get(name, [default])[-1]
+
+    def link(self, **changes: Any) -> str:
+        """This page with other values in its query; None leaves one out."""
+        kept = {name: values for name, values in self.query.items() if name not in changes}
+        said = {name: value for name, value in changes.items() if value is not None and value != ""}
+        query = urlencode({**kept, **said}, doseq=True)
+        return f"{self.url}?{query}" if query else self.url
+
+    async def call(
+        self, handler: Callable[..., Any], *, query: Any = None, body: Any = None, progress: Progress | None = None, **path: str
+    ) -> Any:
+        """What a handler of the API answers, after the very checks that a request for it would pass. `progress`: of those that tell it."""
+        route = _ROUTE_OF[handler]
+        check_rights(route, self.identity, path)
+        asked = Asked(self.service, self.identity, path, [], _checked(query or (route.query or NoQuery)()), _checked(body))
+        try:
+            found = await (handler(asked) if progress is None else handler(asked, progress))
+        except QueueNotFound as error:
+            raise error.among(self.identity.reaches) from None  # a key for some queues hears of no other
+        if route.method != "GET" and "queue" in path:
+            self.office.depths.stale(split_name(path["queue"])[0])
+        return found
+
+    async def send(self, queue: str, body: MessageBody) -> str:
+        """The message's id. Of all routes only the hot ones, which this is one of, have no handler to call."""
+        self.identity.check("send", queue)
+        call = Send(queue, [to_prepared(queue, body)])
+        call.actor = self.identity.actor
+        sent: list[str] = await self.service.engine.driver.perform(call)
+        self.office.depths.stale(queue)
+        return sent[0]
+
+    def show(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """The page; of a fragment only what stands inside."""
+        notice = self._notice()
+        html = self.office.templates.render(template, desk=self, notice=notice, **values)
+        response = HTMLResponse(html, status)
+        response.headers["vary"] = "HX-Request"
+        if notice:
+            response.delete_cookie(_NOTICE)
+        return response
+
+    def go(self, url: str, notice: str = "") -> Response:
+        """To another page, which shows the notice once. htmx follows by itself, and asks for the fragment."""
+        response = RedirectResponse(url, 303)
+        if notice:
+            response.set_cookie(_NOTICE, quote(notice[:1_000]), max_age=_NOTICE_SECONDS, httponly=True, samesite="strict")
+        return response
+
+    def _notice(self) -> str:
+        if self.headers.get("hx-request-type") == "full":  # a part that refreshes itself (hx-select) would swallow it unseen
+            return ""
+        for part in self.headers.get("cookie", "").split(";"):
+            name, _, value = part.strip().partition("=")
+            if name == _NOTICE:
+                return unquote(value)
+        return ""
+
+
+def details_url(queue: str, id: str) -> str:
+    """The page of a message."""
+    return f"/queue/{queue}/messages/{id}/details"
+
+
+def _checked(value: T) -> T:
+    """As the API reads it: what a page has put together was bounded by nobody yet."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(value), type(value))
+    except msgspec.ValidationError as error:
+        raise InvalidArgument(f"this is not possible: {error}") from None
+
+
+def one_of(value: str, choices: tuple[str, ...], what: str) -> str:
+    """What a form or a link says, where only some words make sense."""
+    if value not in choices:
+        raise InvalidArgument(f"{value!r} is no {what}; there are: {', '.join(choices)}")
+    return value

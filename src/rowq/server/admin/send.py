@@ -1,0 +1,249 @@
+"""Sending a message by hand: the form, what was typed into it, and what is wrong with that. A dead letter is edited in the same form."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+from starlette.responses import Response
+
+from rowq.errors import IdTaken, InvalidArgument, PayloadRejected, PayloadTooLarge, QueueFull
+from rowq.model.duration import to_ms
+from rowq.model.payload import check_encoded
+from rowq.model.queue import check_own_name
+from rowq.model.settings_text import read_backoff, read_duration, write_duration, write_setting
+from rowq.server.admin.rendering import pretty
+from rowq.server.admin.request import Desk, details_url
+from rowq.server.http.errors import status_of
+from rowq.wire import MessageBody, MessageLook, of_backoff, to_backoff
+
+Typed = dict[str, str]
+"""What stands in the fields of the form, by name."""
+Problems = dict[str, str]
+"""What is wrong, by field; under "" what is wrong with the whole."""
+
+KINDS = {"json": "JSON", "text": "Text", "base64": "Bytes, in base64"}
+FIELDS = (
+    "payload",
+    "headers",
+    "key",
+    "group",
+    "priority",
+    "delay",
+    "ttl",
+    "deadline",
+    "max_attempts",
+    "backoff",
+    "keys_if_undelivered",
+    "id",
+)
+_MOST_EDITED = 4 << 20
+_ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a text does not have that survives a form: browsers turn line ends into their own, and leave out what they cannot show."""
+_AT = re.compile(r"\$\.(\w+)")
+
+
+async def show_form(desk: Desk) -> Response:
+    queue = check_own_name(desk.path["queue"])
+    desk.identity.check("send", queue)
+    return show(desk, queue, {"kind": "json", "key": desk.asked("key"), "group": desk.asked("group")})
+
+
+async def send(desk: Desk) -> Response:
+    queue = check_own_name(desk.path["queue"])
+    found = await send_typed(desk, queue)
+    if isinstance(found, Response):
+        return found
+    return desk.go(details_url(queue, found), "The message was sent.")
+
+
+async def send_typed(desk: Desk, queue: str, **options: Any) -> str | Response:
+    """The id of the message; or the form again, with what is wrong. The options are those of `show`."""
+    desk.identity.check("send", queue)
+    typed = given(desk)
+    body, problems = read(typed)
+    if body is None:
+        return show(desk, queue, typed, problems, **options)
+    try:
+        return await desk.send(queue, body)
+    except (InvalidArgument, QueueFull, IdTaken) as error:
+        return show(desk, queue, typed, {_blamed(error): str(error)}, status=int(status_of(error)), **options)
+
+
+def show(
+    desk: Desk,
+    queue: str,
+    typed: Typed,
+    problems: Problems | None = None,
+    *,
+    title: str = "Send a message",
+    label: str = "Send",
+    back: str = "",
+    also: tuple[str, str] | None = None,
+    status: int = 400,
+) -> Response:
+    """The form, which posts to where it stands. `also`: one more thing to do, a box to tick: its name and what it says."""
+    return desk.show(
+        "queue/send.html",
+        status=status if problems else 200,
+        queue=queue,
+        typed={"kind": "json", **dict.fromkeys(FIELDS, ""), **typed},
+        problems=problems or {},
+        kinds=KINDS,
+        heading=title,
+        label=label,
+        back=back or f"/queue/{queue}/",
+        also=also,
+        is_ticked=bool(also and desk.given(also[0])),
+    )
+
+
+def given(desk: Desk) -> Typed:
+    return {name: desk.given(name).replace("\r\n", "\n") for name in ("kind", *FIELDS)}
+
+
+def typed_of(message: MessageLook) -> Typed:
+    """A message as it would be typed."""
+    kind, payload = _written(message)
+    if len(payload) > _MOST_EDITED:
+        raise InvalidArgument(f"the payload has over {_MOST_EDITED >> 20} MB, more than a form can hold: redrive the message as it is")
+    return {
+        "kind": kind,
+        "payload": payload,
+        "headers": _write_headers(message.headers),
+        "key": message.key or "",
+        "group": message.group or "",
+        "priority": str(message.priority or ""),
+        "ttl": "" if message.ttl_ms is None else write_duration(message.ttl_ms),
+        "deadline": "" if message.deadline is None else write_duration(max(0, message.deadline - message.sent_at)),
+        "max_attempts": "" if message.max_attempts is None else str(message.max_attempts),
+        "backoff": write_setting("backoff", to_backoff(message.backoff_ms)),
+        "keys_if_undelivered": "" if message.keys_if_undelivered is None else json.dumps(message.keys_if_undelivered, ensure_ascii=False),
+    }
+
+
+def read(typed: Typed) -> tuple[MessageBody | None, Problems]:
+    """The message, or what is wrong with which field."""
+    fields: dict[str, Any] = {}
+    problems: Problems = {}
+    for name, (field, reader) in _READERS.items():
+        text = typed.get(name, "")
+        if text.strip():
+            try:
+                fields[field] = reader(text if reader is _keep else text.strip())
+            except (InvalidArgument, msgspec.MsgspecError, ValueError, RecursionError) as error:
+                problems[name] = str(error)
+    try:
+        fields |= _payload(typed.get("kind", "json"), typed.get("payload", ""))
+    except InvalidArgument as error:
+        problems["payload"] = str(error)
+    if problems:
+        return None, problems
+    try:
+        return msgspec.json.decode(msgspec.json.encode(fields), type=MessageBody), {}
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        return None, {_field_in(str(error)): str(error)}
+
+
+def _payload(kind: str, text: str) -> dict[str, Any]:
+    match kind:
+        case "text":
+            return {"payload": text}
+        case "base64":
+            try:
+                data = base64.b64decode("".join(text.split()), validate=True)
+            except (binascii.Error, ValueError):
+                raise InvalidArgument("this is no base64") from None
+            return {"payload_base64": base64.b64encode(data).decode()}
+        case "json":
+            if not text.strip():
+                raise InvalidArgument('the payload is missing: write JSON, such as {"to": "ada"}, or choose text')
+            return {"payload": Raw(msgspec.json.format(check_encoded(text.strip().encode("utf-8", "replace")), indent=-1))}
+    raise InvalidArgument(f"{kind!r} is no kind of payload; there are: {', '.join(KINDS)}")
+
+
+def _written(message: MessageLook) -> tuple[str, str]:
+    if message.payload_base64 is not UNSET:
+        return "base64", message.payload_base64
+    if isinstance(message.payload, str) and not _ODD.search(message.payload):
+        return "text", message.payload
+    return "json", pretty(message.payload)
+
+
+def _read_headers(text: str) -> dict[str, str]:
+    if text.startswith("{"):
+        return msgspec.json.decode(text, type=dict[str, str])
+    headers = {}
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise InvalidArgument(f"{line!r} is no header: write a line for each, as name: value")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def _write_headers(headers: dict[str, str]) -> str:
+    lines = "\n".join(f"{name}: {value}" for name, value in headers.items())
+    try:
+        is_plain = not _ODD.search(lines) and _read_headers(lines) == headers
+    except (InvalidArgument, msgspec.MsgspecError):
+        is_plain = False
+    return lines if is_plain else pretty(headers)
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
+        raise InvalidArgument(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _milliseconds(text: str) -> int:
+    return to_ms(read_duration(text), "this")
+
+
+def _list(text: str) -> Any:
+    found = msgspec.json.decode(text)
+    if not isinstance(found, list):
+        raise InvalidArgument('write a list of keys as JSON, such as [["customers", 42]]')
+    return found
+
+
+def _keep(text: str) -> str:
+    return text
+
+
+_READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "headers": ("headers", _read_headers),
+    "key": ("key", _keep),
+    "group": ("group", _keep),
+    "priority": ("priority", _number),
+    "delay": ("delay_ms", _milliseconds),
+    "ttl": ("ttl_ms", _milliseconds),
+    "deadline": ("deadline_ms", _milliseconds),
+    "max_attempts": ("max_attempts", _number),
+    "backoff": ("backoff_ms", lambda text: of_backoff(read_backoff(text))),
+    "keys_if_undelivered": ("keys_if_undelivered", _list),
+    "id": ("id", _keep),
+}
+"""How each field but the payload is read, and what the API calls it."""
+
+
+def _field_in(sentence: str) -> str:
+    """Which field a complaint of the decoder is about."""
+    found = _AT.search(sentence)
+    return next((name for name, (field, _) in _READERS.items() if found and field == found[1]), "")
+
+
+def _blamed(error: Exception) -> str:
+    match error:
+        case PayloadTooLarge() | PayloadRejected():
+            return "payload"
+        case IdTaken():
+            return "id"
+    return ""

@@ -1,0 +1,156 @@
+"""The hot routes: send, receive and settle as plain ASGI, at the speed of the server underneath.
+
+Requests that arrive together become one transaction: each is a call that waits in the fusion (rowq/engine/group_commit.py) with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rowq.engine.arguments import note, to_receipt_or_none
+from rowq.errors import InvalidArgument
+from rowq.model.draft import Prepared
+from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
+from rowq.model.member import to_share
+from rowq.model.queue import check_own_name, split_name
+from rowq.server.auth.authentication import Identity
+from rowq.server.http import answers, asgi
+from rowq.server.http.patience import ClientGone, is_gone
+from rowq.server.http.reading import decode, read_body, to_messages
+from rowq.server.http.shortcut import shortcut_of
+from rowq.server.service import Service
+from rowq.store.call import Receive, Send, Settle
+from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody
+
+Handler = Callable[..., Any]
+_send_body = msgspec.json.Decoder(SendBody)
+_receive_body = msgspec.json.Decoder(ReceiveBody)
+_DEFAULT_RECEIVE = ReceiveBody()
+MAX_REQUEST_KEY = 255
+
+
+class Hot:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._perform = service.engine.driver.perform
+        self._max_body_bytes = service.limits.max_body_bytes
+        self._of_queue: dict[str, Handler] = {"messages": self.send, "deliveries": self.receive}
+
+    def find(self, path: str) -> tuple[Handler, Any] | None:
+        """The handler of a POST, and what it is about; None when it is not one of the hot ones."""
+        if path.startswith("/v1/queues/"):
+            queue, _, verb = path[11:].partition("/")
+            handler = self._of_queue.get(verb)
+            return None if handler is None else (handler, queue)
+        settling = SETTLES.get(path)
+        return None if settling is None else (self.settle, settling)
+
+    async def send(self, queue: str, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        shortcut = shortcut_of(scope)
+        identity.check("send", check_own_name(queue))
+        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
+        body = decode(await self._read(receive) if data is None else data, _send_body)
+        messages, request = to_messages(queue, body), _request_key(scope["headers"])
+        if self._service.tracing is None:
+            ids = await self._perform(_sending(queue, messages, request, identity)) if messages else []
+        else:
+            with self._service.tracing.sending(scope["headers"], queue, messages):
+                ids = await self._perform(_sending(queue, messages, request, identity)) if messages else []
+        answer = b'{"id":"%s"}' % ids[0].encode() if body.messages is msgspec.UNSET else b'{"ids":%s}' % answers.encode(ids)
+        if shortcut is None or not shortcut.answer(201, answer):
+            await answers.answer(send, 201, answer)
+
+    async def receive(self, queue: str, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        service, shortcut = self._service, shortcut_of(scope)
+        name, from_dead = split_name(queue)
+        identity.check("receive", name)
+        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
+        if data is None:
+            data = await self._read(receive)
+        body = decode(data, _receive_body) if data else _DEFAULT_RECEIVE
+        consumer, share = note(body.consumer, "consumer"), to_share(body.share, from_dead=from_dead)
+
+        def new_call() -> Receive:
+            call = Receive(name, body.max, body.lease_ms, consumer, from_dead=from_dead, delivery=body.delivery, share=share)
+            call.actor = identity.actor
+            return call
+
+        tracing = service.tracing
+        if tracing is None:
+            call = await service.take(new_call, body.wait_ms, receive, identity, shortcut)
+        else:
+            with tracing.receiving(scope["headers"], queue) as received:
+                call = await service.take(new_call, body.wait_ms, receive, identity, shortcut)
+                received.hand_out(call.result or ())
+        if call.result and (is_gone(receive) if shortcut is None else shortcut.is_gone):
+            service.engine.give_back(call)
+            raise ClientGone
+        answer = answers.deliveries(call.result) if call.result else answers.NO_DELIVERIES
+        if shortcut is None or not shortcut.answer(200, answer):
+            await answers.answer(send, 200, answer)
+
+    async def settle(self, settling: Settling, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        service, shortcut = self._service, shortcut_of(scope)
+        identity.check("receive")
+        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
+        body = decode(await self._read(receive) if data is None else data, settling.decoder)
+        receipts = [to_receipt_or_none(text) for text in body.receipts]
+        call = Settle(receipts, settling.verdict(body))
+        call.actor = identity.actor
+        call.reaches = None if identity.sees_all else identity.reaches
+        if service.tracing is None:
+            outcomes = await self._perform(call)
+        else:
+            with service.tracing.settling(scope["headers"], settling.verb, len(receipts)):
+                outcomes = await self._perform(call)
+        until = [call.until.get(seq) for seq, _ in receipts] if call.until else [None] * len(receipts)
+        if service.event_streams:
+            service.event_streams.learn(receipts, outcomes, call.until if isinstance(call.verdict, Extend) else None)
+        answer = answers.results(body.receipts, outcomes, until)
+        if shortcut is None or not shortcut.answer(200, answer):
+            await answers.answer(send, 200, answer)
+
+    async def _read(self, receive: asgi.Receive) -> bytes:
+        return await read_body(receive, self._max_body_bytes, self._service.stopwatch)
+
+
+class Settling(NamedTuple):
+    """One of the verbs that take receipts: how its body is read, and what it says about them."""
+
+    verb: str
+    decoder: msgspec.json.Decoder[Any]
+    verdict: Callable[[Any], Verdict | Extend]
+
+
+def _sending(queue: str, messages: list[Prepared], request: str | None, identity: Identity) -> Send:
+    call = Send(queue, messages, request)
+    call.actor = identity.actor
+    return call
+
+
+def _reason(body: NackBody | RejectBody | RescheduleBody) -> str | None:
+    return note(body.reason, "reason")
+
+
+SETTLES: dict[str, Settling] = {
+    f"/v1/{verb}": Settling(verb, msgspec.json.Decoder(kind), verdict)
+    for verb, kind, verdict in (
+        ("ack", AckBody, lambda body: Ack()),
+        ("nack", NackBody, lambda body: Nack(_reason(body), body.delay_ms, body.counts, body.limit)),
+        ("reject", RejectBody, lambda body: Reject(_reason(body))),
+        ("reschedule", RescheduleBody, lambda body: Reschedule(body.delay_ms, _reason(body))),
+        ("extend", ExtendBody, lambda body: Extend(body.lease_ms)),
+    )
+}
+
+
+def _request_key(headers: asgi.Headers) -> str | None:
+    for name, value in headers:
+        if name == b"idempotency-key":
+            if not 1 <= len(value) <= MAX_REQUEST_KEY or not value.isascii() or not value.decode().isprintable():
+                raise InvalidArgument(f"Idempotency-Key takes 1 to {MAX_REQUEST_KEY} visible ASCII characters")
+            return value.decode()
+    return None

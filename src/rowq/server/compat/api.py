@@ -1,0 +1,122 @@
+"""What every door has: its ways in, how it words a refusal, and what it does while the server runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from http import HTTPStatus
+from typing import ClassVar, NamedTuple, Protocol
+
+from msgspec import Struct
+from starlette.routing import Route as StarletteRoute
+
+from rowq.errors import InvalidArgument, QueueNotFound
+from rowq.model.access import Right
+from rowq.server.compat.request import Visit
+from rowq.server.http import answers, asgi
+from rowq.server.http.errors import HttpError
+from rowq.server.http.patience import ClientGone
+from rowq.server.http.reading import read_body, split_query
+from rowq.server.service import Service
+
+_JSON = (b"content-type", b"application/json")
+_NEVER_STORED = (b"cache-control", b"no-store")
+
+
+class Answer(NamedTuple):
+    """`body` is JSON; None is no body at all."""
+
+    status: int
+    body: bytes | None = None
+    headers: asgi.Headers | None = None
+
+
+Handler = Callable[[Visit], Awaitable[Answer | None]]
+"""None: it has answered by itself, as an event stream does."""
+
+
+class Way(Struct, frozen=True):
+    """A method and a path of a door, and the scope that it takes; which queue it is about is checked by the visit's verbs."""
+
+    method: str
+    path: str
+    right: Right
+    handler: Handler
+    max_body_bytes: int | None = None
+    """Where a door promises another limit than the server's."""
+
+
+class Door(Protocol):
+    name: ClassVar[str]
+
+    def ways(self) -> Sequence[Way]: ...
+
+    def refuse(self, error: Exception) -> Answer:
+        """How this door words what went wrong, errors of the gate and of HTTP itself included."""
+
+    async def live(self, service: Service) -> None:
+        """What it does on a schedule, until it is cancelled; most do nothing."""
+
+
+def to_routes(service: Service, doors: Iterable[Door]) -> list[StarletteRoute]:
+    by_path: dict[tuple[str, str], _Endpoint] = {}
+    for door in doors:
+        for way in door.ways():
+            by_path.setdefault((door.name, way.path), _Endpoint(service, door)).add(way)
+    return [StarletteRoute(path, endpoint) for (_, path), endpoint in by_path.items()]
+
+
+class _Endpoint:
+    """What lies behind one path of a door."""
+
+    def __init__(self, service: Service, door: Door) -> None:
+        self._service = service
+        self._door = door
+        self._ways: dict[str, Way] = {}
+
+    def add(self, way: Way) -> None:
+        self._ways[way.method] = way
+
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        watched = answers.Watched(send)
+        try:
+            answer = await self._answer(scope, receive, watched)
+        except ClientGone:
+            raise
+        except Exception as error:
+            if watched.has_begun:
+                raise
+            if isinstance(error, QueueNotFound):
+                error = error.among(lambda name: False)  # its client may not know of every queue
+            answer = self._door.refuse(error)
+        if answer is not None:
+            await _write(send, answer)
+
+    async def _answer(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> Answer | None:
+        service = self._service
+        way = self._ways.get(scope["method"])
+        if way is None:
+            allowed = ", ".join(sorted(self._ways))
+            sentence = f"{scope['method']} is not possible here, only {allowed}"
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", allowed.encode())])
+        identity = service.gate.admit(scope)
+        identity.check(way.right)
+        query = _read_query(scope["query_string"])
+        body = (
+            b"" if way.method == "GET" else await read_body(receive, way.max_body_bytes or service.limits.max_body_bytes, service.stopwatch)
+        )
+        return await way.handler(Visit(service, identity, scope.get("path_params", {}), scope["headers"], query, body, receive, send))
+
+
+def _read_query(query: bytes) -> dict[str, str]:
+    try:
+        return dict(split_query(query))
+    except ValueError as error:
+        raise InvalidArgument(f"the query cannot be read: {error}") from None
+
+
+async def _write(send: asgi.Send, answer: Answer) -> None:
+    lines = [*(answer.headers or []), _NEVER_STORED]
+    if answer.body is not None:
+        lines += [_JSON, (b"content-length", b"%d" % len(answer.body))]
+    await send({"type": "http.response.start", "status": answer.status, "headers": lines})
+    await send({"type": "http.response.body", "body": answer.body or b""})

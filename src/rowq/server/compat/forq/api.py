@@ -1,0 +1,194 @@
+"""The door of Forq: texts into queues that begin by use, one message a long poll, dead letters under `<queue>-dlq`."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from rowq.errors import InvalidArgument, PayloadTooLarge
+from rowq.model.duration import LONGEST_MS
+from rowq.model.lifecycle import Ack, Nack, Verdict
+from rowq.model.message import Draft, Outcome
+from rowq.model.payload import Format
+from rowq.model.queue import check_name
+from rowq.model.retry import Delays
+from rowq.model.text import is_text
+from rowq.server.compat.api import Answer, Way
+from rowq.server.compat.request import Adopted, Settings, Visit
+from rowq.server.http import answers
+from rowq.server.http.errors import HttpError, to_answer
+from rowq.server.http.reading import decode
+from rowq.server.service import Service
+from rowq.store.dialect import Row
+from rowq.wire import Problem
+
+MAX_CONTENT_BYTES = 256 * 1024
+LARGEST_AS_JSON = 6 * MAX_CONTENT_BYTES + 2
+"""Bytes of a content of control characters, each of which JSON writes as \\u0000, between its quotes."""
+MAX_BODY_BYTES = 2 << 20
+PROCESSING_MS = 300_000
+SKEW_MS = 10_000
+"""How far a client's clock may be behind ours before its `processAfter` is one of the past."""
+
+_QUEUE = "/api/v1/queues/{queue}/messages"
+_RECEIPT = b"x-forq-receipt"
+_HOUR_MS = 3_600_000
+_EXCEEDS = "bad_request.body.content.exceeds_limit"
+_INVALID = "bad_request.body.invalid"
+_TOO_MANY = "too_many_requests"
+_WORDS: dict[str, tuple[HTTPStatus, str]] = {
+    "name_reserved": (HTTPStatus.BAD_REQUEST, "bad_request.queue.produce_to_dlq"),
+    "receipt_required": (HTTPStatus.BAD_REQUEST, "bad_request.receipt.missing"),
+    "payload_too_large": (HTTPStatus.BAD_REQUEST, _EXCEEDS),
+    "payload_rejected": (HTTPStatus.BAD_REQUEST, _INVALID),
+    "invalid_argument": (HTTPStatus.BAD_REQUEST, _INVALID),
+    "body_too_large": (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _EXCEEDS),
+    "queue_full": (HTTPStatus.TOO_MANY_REQUESTS, _TOO_MANY),
+    "too_many_failures": (HTTPStatus.TOO_MANY_REQUESTS, _TOO_MANY),
+    "outcome_unknown": (HTTPStatus.INTERNAL_SERVER_ERROR, "internal"),
+}
+"""Our codes in Forq's words; one that is missing here is the same in both."""
+
+Hours = Annotated[int, Meta(ge=1, le=366 * 24)]
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `[doors.forq]` may say; FORQ_… in the environment says it too."""
+
+    queue_ttl_hours: Hours = 24
+    dlq_ttl_hours: Hours = 168
+    poll: Annotated[float, Meta(ge=0, le=30)] = 30.0
+    """Seconds that a consumer's request waits for a message."""
+
+
+class _NewMessage(Struct):
+    content: str
+    processAfter: int | None = None  # noqa: N815  # as it is on the wire
+
+
+class _Message(Struct):
+    id: str
+    content: Raw | str
+    receipt: str
+
+
+_new_message = msgspec.json.Decoder(_NewMessage)
+
+
+class Door:
+    name: ClassVar[str] = "forq"
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._adopted = Adopted()
+        self._settings: Settings = {
+            "lease_ms": PROCESSING_MS,
+            "max_attempts": 5,
+            "backoff": Delays((1_000, 5_000, 15_000, 30_000, 60_000)),
+            "ttl_ms": options.queue_ttl_hours * _HOUR_MS,
+            "dlq_ttl_ms": options.dlq_ttl_hours * _HOUR_MS,
+            "dlq_exhausted": "delete",
+            "max_payload_bytes": LARGEST_AS_JSON,
+        }
+
+    def ways(self) -> Sequence[Way]:
+        return (
+            Way("POST", _QUEUE, "send", self._produce, MAX_BODY_BYTES),
+            Way("GET", _QUEUE, "receive", self._consume),
+            Way("POST", f"{_QUEUE}/{{id}}/ack", "receive", self._ack),
+            Way("POST", f"{_QUEUE}/{{id}}/nack", "receive", self._nack),
+        )
+
+    def refuse(self, error: Exception) -> Answer:
+        status, body, headers = to_answer(error)
+        problem = msgspec.json.decode(body, type=Problem)
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            problem.code = "forq.unhealthy"
+        status, problem.code = _WORDS.get(problem.code, (status, problem.code))
+        return Answer(status, answers.encode(problem), headers)
+
+    async def live(self, service: Service) -> None:
+        """Nothing: upkeep does every second what Forq's jobs do every few minutes."""
+
+    async def _produce(self, visit: Visit) -> Answer:
+        queue, message = _queue(visit), decode(visit.body, _new_message)
+        size = len(message.content.encode())
+        if size > MAX_CONTENT_BYTES:
+            raise _bad_request("body.content.exceeds_limit", f"the content takes {size} bytes of UTF-8, the limit is {MAX_CONTENT_BYTES}")
+        delay = _delay(message.processAfter, visit.service.engine.clock.now())
+        try:
+            id = await self._send(visit, queue, message.content, delay)
+        except PayloadTooLarge:  # a queue that was here before us may have a limit which only the quotes of JSON exceed
+            id = await self._send(visit, queue, message.content.encode(), delay)
+        return Answer(HTTPStatus.NO_CONTENT, headers=[(b"x-forq-message-id", id.encode())])
+
+    async def _send(self, visit: Visit, queue: str, payload: str | bytes, delay: float) -> str:
+        draft = Draft(payload, delay=delay, ttl=self._options.queue_ttl_hours * 3600)
+        return await visit.send_one(queue, draft, adopted=self._adopted, settings=self._settings)
+
+    async def _consume(self, visit: Visit) -> Answer:
+        rows = await visit.take(_queue(visit), lease_ms=PROCESSING_MS, wait_ms=round(self._options.poll * 1000))
+        if not rows:
+            return Answer(HTTPStatus.NO_CONTENT)
+        message = _message(rows[0])
+        return Answer(HTTPStatus.OK, answers.encode(message), [(_RECEIPT, message.receipt.encode())])
+
+    async def _ack(self, visit: Visit) -> Answer:
+        """The same answer whether or not there was anything to ack, so that a client may ask again."""
+        await _settle(visit, Ack())
+        return Answer(HTTPStatus.NO_CONTENT)
+
+    async def _nack(self, visit: Visit) -> Answer:
+        if await _settle(visit, Nack()) is not Outcome.DONE:
+            raise HttpError(
+                HTTPStatus.NOT_FOUND, "not_found.message", "this message is not in processing here: it was settled, or came back"
+            )
+        return Answer(HTTPStatus.NO_CONTENT)
+
+
+async def _settle(visit: Visit, verdict: Verdict) -> Outcome:
+    queue, id = _queue(visit), visit.path["id"]
+    return await visit.settle(queue, id, verdict, visit.header(_RECEIPT)) if is_text(id) else Outcome.NOT_FOUND
+
+
+def _queue(visit: Visit) -> str:
+    try:
+        return check_name(visit.path["queue"])
+    except InvalidArgument as error:
+        raise _bad_request("queue.invalid_name", str(error)) from None
+
+
+def _delay(process_after: int | None, now: int) -> float:
+    """Seconds. Clients that have nothing to say leave it out, or send null or 0."""
+    if not process_after:
+        return 0
+    if process_after < now - SKEW_MS:
+        raise _bad_request(
+            "body.processAfter.in_past", f"processAfter {process_after} is past: it is {now} here, in milliseconds since 1970"
+        )
+    if process_after > now + LONGEST_MS:
+        raise _bad_request("body.processAfter.too_far", f"processAfter {process_after} is more than 366 days away: it is {now} here")
+    return max(0, process_after - now) / 1000
+
+
+def _message(row: Row) -> _Message:
+    found, format, payload = answers.delivery(row), row[5], bytes(row[6])
+    is_text_already = format == Format.JSON and payload.startswith(b'"')
+    return _Message(found.id, Raw(payload) if is_text_already else _text(payload), found.receipt)
+
+
+def _text(payload: bytes) -> str:
+    """Of what came in by another way: JSON as it is written, bytes as UTF-8 where they are that."""
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(payload).decode()
+
+
+def _bad_request(code: str, sentence: str) -> HttpError:
+    return HttpError(HTTPStatus.BAD_REQUEST, f"bad_request.{code}", sentence)

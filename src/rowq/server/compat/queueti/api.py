@@ -1,0 +1,270 @@
+"""The door of queue-ti: topics are queues, `<topic>.dlq` are their dead letters, and a topic config is a part of a queue's settings."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rowq.engine.arguments import note
+from rowq.engine.insights import Lease
+from rowq.errors import BrokerClosed, Forbidden, InvalidArgument, MessageNotFound, RowqError
+from rowq.model.access import Right
+from rowq.model.lifecycle import Ack, Nack, Reject, Verdict
+from rowq.model.message import Draft, Outcome, State, Stats
+from rowq.model.queue import check_own_name, split_name
+from rowq.server.auth.authentication import Identity
+from rowq.server.compat.api import Answer, Way
+from rowq.server.compat.queueti.listing import PageQuery, counts, page
+from rowq.server.compat.queueti.message import MessageBody, delivered
+from rowq.server.compat.queueti.topic import Options, TopicConfig
+from rowq.server.compat.request import Adopted, Visit
+from rowq.server.http.errors import to_answer
+from rowq.server.http.reading import decode
+from rowq.server.service import Service
+from rowq.store import duty
+from rowq.store.call import Act
+from rowq.store.lookup import ambiguous
+
+__all__ = ["Door", "Options"]
+
+REAPER = "queueti-delete-reaper"
+LOOK_EVERY = 1.0
+_log = logging.getLogger("rowq.server")
+_encode = msgspec.json.Encoder().encode
+_NOTHING = Answer(HTTPStatus.NO_CONTENT)
+
+
+class _Enqueue(Struct):
+    topic: str
+    payload: bytes
+    metadata: dict[str, str] | None = None
+    key: str | None = None
+
+
+class _Dequeue(Struct):
+    topic: str
+    count: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    visibility_timeout_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] | None = None
+    consumer_group: str | None = None
+
+
+class _Settle(Struct):
+    error: str | None = None
+    receipt: str | None = None
+    consumer_group: str | None = None
+
+
+class _Config(TopicConfig, frozen=True):
+    """`replayable` belongs to a part of queue-ti that is not here."""
+
+    replayable: bool | None = None
+
+
+_enqueue, _dequeue = msgspec.json.Decoder(_Enqueue), msgspec.json.Decoder(_Dequeue)
+_settle, _config = msgspec.json.Decoder(_Settle), msgspec.json.Decoder(_Config)
+
+
+class Door:
+    name: ClassVar[str] = "queueti"
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._beginning = options.beginning()
+        self._adopted = Adopted()
+
+    def ways(self) -> Sequence[Way]:
+        topic = "/api/topic-configs/{topic}"
+        return (
+            Way("POST", "/api/messages", "send", self._enqueue),
+            Way("GET", "/api/messages", "look", self._list),
+            Way("POST", "/api/messages/dequeue", "receive", self._dequeue),
+            Way("POST", "/api/messages/{id}/ack", "receive", self._ack),
+            Way("POST", "/api/messages/{id}/nack", "receive", self._nack),
+            Way("POST", "/api/messages/{id}/requeue", "admin", self._requeue),
+            Way("GET", "/api/stats", "look", self._count),
+            Way("GET", "/api/topic-configs", "look", self._list_configs),
+            Way("GET", topic, "look", self._show_config),
+            Way("PUT", topic, "admin", self._replace_config),
+            Way("DELETE", topic, "admin", self._delete_config),
+            Way("POST", "/api/admin/expiry-reaper/run", "admin", self._expire),
+            Way("POST", "/api/admin/delete-reaper/run", "admin", self._reap),
+            Way("GET", "/api/admin/delete-reaper/schedule", "admin", self._show_schedule),
+        )
+
+    def refuse(self, error: Exception) -> Answer:
+        """`{"error"}`, with our code beside it."""
+        return Answer(*to_answer(error))
+
+    async def live(self, service: Service) -> None:
+        """Runs the delete reaper on its schedule. Of all servers on a database one does it each time, and no matter which."""
+        schedule = self._options.schedule()
+        if schedule is None:
+            return
+        clock, me = service.engine.clock, secrets.token_hex(8)
+        due = schedule.next(clock.now())
+        while True:
+            await asyncio.sleep(min(LOOK_EVERY, max(0, due - clock.now()) / 1000))
+            if clock.now() < due:
+                continue
+            try:
+                await reap_if_first(service, me, due)
+            except BrokerClosed:
+                return
+            except RowqError as error:
+                _log.warning("the delete reaper of queue-ti failed, and comes again at its next time: %s", error)
+            except Exception:
+                _log.exception("the delete reaper of queue-ti failed; it comes again at its next time")
+            due = schedule.next(max(due, clock.now()))
+
+    async def _enqueue(self, visit: Visit) -> Answer:
+        body = decode(visit.body, _enqueue)
+        draft = Draft(body.payload, key=body.key, headers=body.metadata)
+        id = await visit.send_one(body.topic, draft, adopted=self._adopted, settings=self._beginning)
+        return _answer({"id": id}, HTTPStatus.CREATED)
+
+    async def _dequeue(self, visit: Visit) -> Answer:
+        body = decode(visit.body, _dequeue)
+        _refuse_group(body.consumer_group)
+        lease_ms = None if body.visibility_timeout_seconds is None else body.visibility_timeout_seconds * 1000
+        rows = await visit.take(body.topic, max=body.count, lease_ms=lease_ms)
+        messages: list[MessageBody] = []
+        if rows:
+            service, insights = visit.service, visit.service.engine.insights
+            policy = await service.look(insights.policy, rows[0][1])
+            known = await service.look(insights.leased, [row[0] for row in rows])
+            messages = [delivered(row, known[row[0]], policy) for row in rows if row[0] in known]
+        return _answer({"messages": messages})
+
+    async def _list(self, visit: Visit) -> Answer:
+        query = visit.read_query(PageQuery)
+        insights, identity = visit.service.engine.insights, visit.identity
+        if query.topic is None:
+            queues = [stats.queue for stats in await _topics(visit)]
+        else:
+            queues = [split_name(query.topic)[0]]
+            identity.check("look", queues[0])
+        return _answer(await visit.service.look(page, insights, queues, query))
+
+    async def _count(self, visit: Visit) -> Answer:
+        insights, topics = visit.service.engine.insights, await _topics(visit)
+        found = await visit.service.look(lambda: [count for stats in topics for count in counts(insights, stats)])
+        return _answer({"topics": found})
+
+    async def _ack(self, visit: Visit) -> Answer:
+        body = decode(visit.body or b"{}", _settle)
+        return await self._settle(visit, Ack(), body)
+
+    async def _nack(self, visit: Visit) -> Answer:
+        """A dead letter has no retries: it stays where it is, and is not received again until it is requeued."""
+        body = decode(visit.body or b"{}", _settle)
+        error = note(body.error, "error")
+
+        def verdict(lease: Lease) -> Verdict:
+            return Reject(error) if lease.is_dead else Nack(error)
+
+        return await self._settle(visit, verdict, body)
+
+    async def _settle(self, visit: Visit, verdict: Verdict | Callable[[Lease], Verdict], body: _Settle) -> Answer:
+        _refuse_group(body.consumer_group)
+        id = visit.path["id"]
+        if await visit.settle(None, id, verdict, body.receipt) is not Outcome.DONE:
+            raise MessageNotFound(f"the message {id!r} is not being processed, or not by you: nothing was changed")
+        return _NOTHING
+
+    async def _requeue(self, visit: Visit) -> Answer:
+        service, id = visit.service, visit.path["id"]
+        engine = service.engine
+        found = await service.look(engine.insights.find_each, id, visit.identity.reaches)
+        dead = [message.queue for message in found if message.state is State.DEAD]
+        if len(dead) > 1:
+            raise ambiguous(id, sorted(dead))
+        for queue in dead:
+            if await service.ask(engine.verbs.redrive(queue, [id], None, None, None, None), visit.identity.actor):
+                return _NOTHING
+        raise MessageNotFound(f"the message {id!r} is not waiting among the dead letters: there is nothing to requeue")
+
+    async def _list_configs(self, visit: Visit) -> Answer:
+        service, insights = visit.service, visit.service.engine.insights
+        names = [stats.queue for stats in await _topics(visit)]
+        found = [(name, self._options.config(await service.look(insights.settings, name))) for name in names]
+        return _answer({"items": [_shown(name, config) for name, config in found if not config.is_empty]})
+
+    async def _show_config(self, visit: Visit) -> Answer:
+        return _answer(_shown(visit.path["topic"], await self._config_of(visit, "look")))
+
+    async def _replace_config(self, visit: Visit) -> Answer:
+        topic = check_own_name(visit.path["topic"])
+        visit.identity.check("admin", topic)
+        config = decode(visit.body or b"{}", _config)
+        if config.replayable:
+            raise InvalidArgument(
+                "replayable topics are not possible by this door: set `keep` on the queue, and see `rowq pipeline replay`"
+            )
+        await self._adopted.adopt(visit.service, topic, self._beginning, visit.identity.actor)
+        return _answer(_shown(topic, await self._write(visit, topic, config)))
+
+    async def _delete_config(self, visit: Visit) -> Answer:
+        await self._config_of(visit, "admin")
+        await self._write(visit, visit.path["topic"], TopicConfig())
+        return _NOTHING
+
+    async def _config_of(self, visit: Visit, right: Right) -> TopicConfig:
+        topic = visit.path["topic"]
+        visit.identity.check(right, check_own_name(topic))
+        return self._options.config(await visit.service.look(visit.service.engine.insights.settings, topic))
+
+    async def _write(self, visit: Visit, topic: str, config: TopicConfig) -> TopicConfig:
+        steps = visit.service.engine.verbs.change_settings(topic, self._options.settings(config))
+        return self._options.config(await visit.service.ask(steps, visit.identity.actor))
+
+    async def _expire(self, visit: Visit) -> Answer:
+        _check_whole(visit.identity)
+        return _answer({"expired": await visit.service.ask(visit.service.engine.upkeep.take_ended(), visit.identity.actor)})
+
+    async def _reap(self, visit: Visit) -> Answer:
+        _check_whole(visit.identity)
+        return _answer({"deleted": await visit.service.ask(visit.service.engine.upkeep.reap(), visit.identity.actor)})
+
+    async def _show_schedule(self, visit: Visit) -> Answer:  # noqa: ARG002  # as every handler is called
+        return _answer({"schedule": self._options.delete_reaper_schedule})
+
+
+async def reap_if_first(service: Service, holder: str, due: int) -> bool:
+    """The duty lasts until the next minute begins: no schedule comes twice before."""
+    is_first = await service.engine.driver.perform(Act(lambda work: duty.take(work, REAPER, holder, due + 59_000), durable=False))
+    if is_first:
+        deleted = await service.ask(service.engine.upkeep.reap(), REAPER)
+        _log.info("the delete reaper of queue-ti has deleted %d messages", deleted)
+    return is_first
+
+
+async def _topics(visit: Visit) -> list[Stats]:
+    """Those within reach."""
+    found = await visit.service.look(visit.service.engine.insights.queues)
+    return [stats for stats in found if visit.identity.reaches(stats.queue)]
+
+
+def _shown(topic: str, config: TopicConfig) -> dict[str, Any]:
+    fields = ("max_retries", "message_ttl_seconds", "max_depth", "throughput_limit")
+    return {"topic": topic, **{name: getattr(config, name) for name in fields}}
+
+
+def _check_whole(identity: Identity) -> None:
+    if not identity.sees_all:
+        raise Forbidden(f"the key {identity.name!r} may not do this: it is about all topics, and the key is for some")
+
+
+def _refuse_group(group: str | None) -> None:
+    if group:
+        raise InvalidArgument("consumer groups are not possible by this door: give each group a topic of its own")
+
+
+def _answer(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    return Answer(status, _encode(value))

@@ -1,0 +1,45 @@
+"""Which doors there are, and which are open: all of them, unless the configuration says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rowq.errors import InvalidArgument
+from rowq.server.compat.api import Door
+from rowq.server.compat.forq import api as forq
+from rowq.server.compat.keyval import api as keyval
+from rowq.server.compat.queueti import api as queueti
+from rowq.server.sources import nearest
+
+_DOORS: dict[str, Any] = {module.Door.name: module for module in (forq, keyval, queueti)}
+NAMES = tuple(_DOORS)
+NONE = "none"
+
+
+def chosen(text: str) -> tuple[str, ...]:
+    """Names with commas between them; `none` is no door at all."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip() not in ("", NONE)))
+    for name in names:
+        if name not in _DOORS:
+            raise InvalidArgument(f"there is no door {name!r}{nearest(name, NAMES)}")
+    return names
+
+
+def to_options(name: str, table: Any, where: str) -> Any:
+    """What a table of the configuration says of one door."""
+    kind = _DOORS[name].Options
+    if isinstance(table, Mapping):
+        for field in table:
+            if field not in kind.__struct_fields__:
+                raise InvalidArgument(f"{where} has an unknown entry {field!r}{nearest(field, kind.__struct_fields__)}")
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidArgument(f"{where} is not possible: {error}") from None
+
+
+def open_doors(names: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Door, ...]:
+    return tuple(_DOORS[name].Door(options.get(name, _DOORS[name].Options())) for name in names)

@@ -1,0 +1,158 @@
+"""A request that came in by a door: who asks, what was said, and the verbs, each of which checks that its queue is within reach."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from rowq.engine.arguments import to_receipt_or_none
+from rowq.engine.insights import Lease
+from rowq.errors import InvalidArgument, ReceiptRequired
+from rowq.model.draft import Prepared, prepare
+from rowq.model.lifecycle import Ack, Nack, Reject, Reschedule, Verdict
+from rowq.model.message import Draft, Outcome
+from rowq.model.queue import check_own_name, split_name
+from rowq.server.auth.authentication import Identity
+from rowq.server.http import asgi
+from rowq.server.http.patience import ClientGone, is_gone
+from rowq.server.service import Service
+from rowq.server.tracing import Received
+from rowq.store import operate
+from rowq.store.call import Act, Receive, Send, Settle
+from rowq.store.dialect import Row
+from rowq.store.lookup import ambiguous, only
+
+T = TypeVar("T")
+Settings = dict[str, object]
+_VERBS: dict[type, str] = {Ack: "ack", Nack: "nack", Reject: "reject", Reschedule: "reschedule"}
+
+
+class Adopted:
+    """Queues that are known to be there, so that a door asks once and not with every message. They are forgotten as soon as anybody's
+    settings change: one of them may have been deleted."""
+
+    MOST = 10_000
+    LOOK_EVERY = 1.0
+    """What other processes change is seen after this long."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._version = self._heard = -1
+        self._looked_at = 0.0
+
+    async def adopt(self, service: Service, queue: str, settings: Settings, actor: str | None) -> None:
+        """Begins a queue that is not there yet with the settings that its door promises; leaves any other as it is."""
+        await self._forget_if_changed(service)
+        if queue not in self._names:
+            call: Act[None] = Act(partial(operate.adopt, queue=queue, changes=settings))
+            call.actor = actor
+            await service.engine.driver.perform(call)
+            service.engine.store.distrust_settings()  # another process may have begun it since we last looked
+            self._names.add(queue)
+
+    async def _forget_if_changed(self, service: Service) -> None:
+        heard, now = service.engine.store.distrusted, time.monotonic()
+        if heard == self._heard and now - self._looked_at < self.LOOK_EVERY:
+            return
+        version = await service.look(service.engine.insights.settings_version)
+        self._heard, self._looked_at = heard, now
+        if version != self._version or len(self._names) >= self.MOST:
+            self._names.clear()
+            self._version = version
+
+
+class Visit(Struct):
+    service: Service
+    identity: Identity
+    path: dict[str, str]
+    headers: asgi.Headers
+    query: dict[str, str]
+    body: bytes
+    receive: asgi.Receive
+    send: asgi.Send
+
+    def header(self, name: bytes) -> str | None:
+        return next((value.decode("latin-1") for each, value in self.headers if each == name), None)
+
+    def read_query(self, kind: type[T]) -> T:
+        """The query as a type; what that does not name is passed over."""
+        try:
+            return msgspec.convert(self.query, kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise InvalidArgument(f"the query cannot be read: {error}") from None
+
+    async def send_one(
+        self, queue: str, draft: Draft | Prepared, *, adopted: Adopted | None = None, settings: Settings | None = None
+    ) -> str:
+        """The message's id. With `adopted`, a queue that is not there yet begins with `settings`."""
+        self.identity.check("send", check_own_name(queue))
+        prepared = draft if isinstance(draft, Prepared) else prepare(queue, draft)
+        if adopted is not None:
+            await adopted.adopt(self.service, queue, settings or {}, self.identity.actor)
+        tracing = self.service.tracing
+        with nullcontext() if tracing is None else tracing.sending(self.headers, queue, [prepared]):
+            call = Send(queue, [prepared])  # as it is now: a trace adds headers
+            call.actor = self.identity.actor
+            return (await self.service.engine.driver.perform(call))[0]
+
+    async def take(self, queue: str, *, max: int = 1, lease_ms: int | None = None, wait_ms: int = 0) -> list[Row]:
+        """Rows of deliveries, as `answering.delivery` reads them. What the client is no longer there to get is given back."""
+        name, from_dead = split_name(queue)
+        self.identity.check("receive", name)
+
+        def new_call() -> Receive:
+            call = Receive(name, max, lease_ms, None, from_dead=from_dead, delivery=None)
+            call.actor = self.identity.actor
+            return call
+
+        tracing = self.service.tracing
+        with nullcontext(Received()) if tracing is None else tracing.receiving(self.headers, queue) as received:
+            call = await self.service.take(new_call, wait_ms, self.receive, self.identity)
+            received.hand_out(call.result or ())
+        if call.result and is_gone(self.receive):
+            self.service.engine.give_back(call)
+            raise ClientGone
+        return call.result or []
+
+    async def settle(
+        self, queue: str | None, id: str, verdict: Verdict | Callable[[Lease], Verdict], receipt: str | None = None
+    ) -> Outcome:
+        """By its receipt where the client sends one. By id alone it reaches the lease that runs now, and only that.
+
+        `queue` is the name that the message must have been received from; None: any within reach. What is said of it may depend on
+        the lease, as where a door ends dead letters in another way."""
+        service, engine = self.service, self.service.engine
+        if queue is not None:
+            self.identity.check("receive", split_name(queue)[0])
+        leases = await service.look(engine.insights.leases_of, id, self.identity.reaches if queue is None else only(queue))
+        if queue is not None:
+            leases = [lease for lease in leases if split_name(queue) == (lease.queue, lease.is_dead)]
+        if receipt is not None:
+            shown = to_receipt_or_none(receipt)
+            held = [lease for lease in leases if lease.receipt == shown]
+            if leases and not held:
+                return Outcome.STALE
+            leases = held
+        if not leases:
+            return Outcome.NOT_FOUND
+        if len(leases) > 1:
+            raise ambiguous(id, sorted(lease.queue for lease in leases))
+        lease = leases[0]
+        if receipt is None:
+            if (await service.look(engine.insights.policy, lease.queue)).require_receipt:
+                raise ReceiptRequired(f"the queue {lease.queue!r} settles by receipt alone: send back the one that came with the message")
+            if lease.until <= engine.clock.now():
+                return Outcome.NOT_FOUND
+        call = Settle([lease.receipt], verdict(lease) if callable(verdict) else verdict)
+        call.actor = self.identity.actor
+        with nullcontext() if service.tracing is None else service.tracing.settling(self.headers, _VERBS[type(call.verdict)], 1):
+            (outcome,) = await engine.driver.perform(call)
+        if service.event_streams:
+            service.event_streams.learn(call.receipts, [outcome], None)
+        return outcome

@@ -1,0 +1,296 @@
+"""The connection layer: how many clients there may be, how large and how slow their headers, and which of them speak HTTP/2.
+
+HTTP/1.1 itself is uvicorn's. What is added runs once a connection or once in a read, never once a header: a busy server must not notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import httptools
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from rowq.errors import InvalidArgument
+from rowq.server.http.bounded import BoundedProtocol
+from rowq.server.http.parting import hang_up
+from rowq.wire import Problem
+
+__all__ = ["PREFACE", "EitherProtocol", "LimitedProtocol", "make_protocol"]
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""What a client that speaks HTTP/2 sends first. No HTTP/1 request begins like this."""
+
+_MANY_LINGER = 100
+_UPGRADE_FIELDS = (b"upgrade", b"connection", b"http2-settings")
+
+
+def make_protocol(*, http2: bool, max_header_bytes: int, header_timeout: float, max_connections: int) -> type[asyncio.Protocol]:
+    """The class that uvicorn takes as `http=`."""
+    limits: dict[str, Any] = {"max_header_bytes": max_header_bytes, "header_timeout": header_timeout, "max_connections": max_connections}
+    if not http2:
+        return type("Http1", (LimitedProtocol,), limits)
+    try:
+        from rowq.server.http.http2 import Http2Protocol
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] != "h2":
+            raise
+        raise InvalidArgument("HTTP/2 needs the package h2: pip install rowq[http2]") from error
+    return type("Http1Or2", (EitherProtocol,), limits | {"speak_http2": Http2Protocol})
+
+
+class LimitedProtocol(BoundedProtocol):
+    """HTTP/1.1 with limits. An offer to upgrade (WebSocket, h2c) is not taken up: the request is served as it stands."""
+
+    max_header_bytes: ClassVar[int]
+    header_timeout: ClassVar[float]
+    max_connections: ClassVar[int]
+
+    # Slots, since uvicorn's own attributes are already as many as an instance finds quickly.
+    __slots__ = ("_ahead", "_barren", "_deadline", "_parting", "_read", "_split")
+
+    _hung_up = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.scope = {}  # type: ignore[typeddict-item]  # uvicorn has None until the first request begins
+        self._ahead: list[RequestResponseCycle] = []  # requests that others were queued behind
+        self._barren = 0  # bytes in reads that brought neither complete headers nor a piece of a body: headers, trailers, frames of chunks
+        self._deadline: asyncio.TimerHandle | None = None
+        self._parting = False  # whatever else comes is ignored
+        self._read = 0  # bytes in this read
+        self._split = False  # the headers of this request come in more than one read
+        clients = len(self.connections)
+        if clients > self.max_connections:
+            self._refuse(503, "server_unavailable", f"All {self.max_connections} connections of the server are taken: try again later.")
+            if clients > self.max_connections + _MANY_LINGER:
+                transport.close()
+        else:
+            self._start_clock()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self._stop_clock()
+        # uvicorn tells the newest request only; those before it would go on for ever.
+        for cycle in self._ahead:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+        self.pipeline.clear()
+
+    def data_received(self, data: bytes) -> None:
+        if self._parting:
+            return
+        self._unset_keepalive_if_required()
+        self._read = len(data)
+        before = self.scope
+        upgraded_at = 0
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            upgraded_at = upgrade.args[0]
+        except httptools.HttpParserError as error:
+            if isinstance(error.__context__, _PiledUp):
+                self._refuse(429, "too_many_requests", "Too many requests wait on this connection: read their answers first.")
+            elif isinstance(error.__context__, _TooLarge):
+                self._refuse_headers()
+            elif isinstance(error.__context__, _TwoHosts):
+                self._refuse(400, "invalid_argument", "The request has more than one Host header: which one holds?")
+            else:
+                reason = "request line or headers" if isinstance(error, httptools.HttpParserCallbackError) else error
+                self._refuse(400, "invalid_argument", f"The request is no HTTP/1.1 that can be read: {reason}.")
+        else:
+            if "path" not in self.scope:
+                self._split = True
+                self._start_clock()
+                if self.scope is before or not self._has_asked:
+                    self._count_barren(self._read)
+                else:
+                    # The read may have begun with the end of a body: only what is known to be headers counts.
+                    self._barren = 0
+                    self._count_barren(self._header_bytes())
+            elif self.scope is before:
+                if self.cycle.response_complete:
+                    # Bytes that no request is waiting for: uvicorn has just put away its own timer, and nobody else would close.
+                    self._start_clock()
+                elif self.cycle.body:
+                    self._barren = 0
+                else:
+                    self._count_barren(self._read)
+            if data.endswith(b"\r\n"):
+                self._look_for_hurry(data, is_new=self.scope is not before)
+        if upgraded_at:
+            # Not while the upgrade is handled as an exception: it would hide why the parser was stopped later on.
+            self._serve_as_it_stands(data[upgraded_at:])
+
+    def _look_for_hurry(self, data: bytes, *, is_new: bool) -> None:
+        """An empty line behind a request: its client no longer wants to wait. `is_new`: the request itself is in this read."""
+        if not self._has_asked or self.cycle.more_body or self.cycle.response_complete:
+            return
+        if is_new or self.cycle.body:
+            end = bytes(self.cycle.body[-64:]) or b"\r\n\r\n"
+            data = data[data.rfind(end) + len(end) :]
+        if data and not data.strip(b"\r\n"):
+            self._shortcut.hurry()
+
+    def shutdown(self) -> None:
+        if self._hung_up:
+            self.transport.close()
+        else:
+            super().shutdown()
+
+    def on_headers_complete(self) -> None:
+        if (self._split or self._read > self.max_header_bytes) and self._header_bytes() > self.max_header_bytes:
+            raise _TooLarge
+        if [name for name, _ in self.headers].count(b"host") > 1:
+            raise _TwoHosts
+        self._split = False
+        self._barren = 0
+        if self._deadline is not None:
+            self._stop_clock()
+        previous = self.cycle
+        super().on_headers_complete()
+        if self.pipeline:
+            if len(self.pipeline) == 1:
+                self._ahead.clear()
+            self._ahead.append(previous)
+            if self.is_piled_up:
+                raise _PiledUp
+        # uvicorn would add the trailers of a chunked body to headers that the application may have judged already.
+        self.headers = []
+
+    def _should_upgrade(self) -> bool:
+        # The parser stops at an upgrade and skips the body. True keeps uvicorn from starting the request; see _serve_as_it_stands.
+        return True
+
+    def _header_bytes(self) -> int:
+        request_line = len(self.parser.get_method()) + len(self.url) + len(b"  HTTP/1.1\r\n")
+        return request_line + sum(len(name) + len(value) + len(b": \r\n") for name, value in self.headers) + len(b"\r\n")
+
+    def _serve_as_it_stands(self, rest: bytes) -> None:
+        """Reads the request again, without its offer to upgrade, and with its body."""
+        method = self.scope["method"].encode()
+        if method == b"CONNECT":
+            self._refuse(400, "invalid_argument", "This server is no proxy: there is no CONNECT.")
+            return
+        lines = [b"%b %b HTTP/%b" % (method, self.url, self.parser.get_http_version().encode())]
+        for name, value in self.scope["headers"]:
+            if name == b"connection":
+                value = b", ".join(token for token in value.split(b",") if token.strip().lower() not in _UPGRADE_FIELDS)  # noqa: PLW2901
+            if name not in _UPGRADE_FIELDS or (name == b"connection" and value):
+                lines.append(b"%b: %b" % (name, value))
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._barren = 0
+        self.data_received(b"\r\n".join([*lines, b"", rest]))
+
+    def _start_clock(self) -> None:
+        self._deadline = self._deadline or self.loop.call_later(self.header_timeout, self._too_slow)
+
+    def _stop_clock(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        self._deadline = None
+        if "path" not in self.scope:
+            self._refuse(408, "timeout", f"The headers of the request were not complete after {self.header_timeout:g} seconds.")
+        else:
+            self.transport.close()
+
+    def _refuse_headers(self) -> None:
+        self._refuse(431, "headers_too_large", f"Request line and headers may have {self.max_header_bytes} bytes in all: send fewer.")
+
+    def _count_barren(self, size: int) -> None:
+        self._barren += size
+        if self._barren > self.max_header_bytes:
+            self._refuse_headers()
+
+    def _refuse(self, status: int, code: str, error: str) -> None:
+        """Answers and closes, after the answers to what was asked before."""
+        self._parting = True
+        self._stop_clock()
+        answer = self._answer(status, code, error)
+        last = self.cycle if self._has_asked else None
+        if last is not None and last.more_body and not last.response_complete:
+            # It is the body of this very request that cannot be read.
+            last.disconnected = True
+            last.message_event.set()
+            if last.response_started:
+                self.transport.close()
+                return
+            if self.pipeline:
+                self.pipeline.popleft()
+                last = self._ahead[-1]
+            else:
+                last = None
+        if last is None or last.response_complete:
+            self._part(answer)
+        else:
+
+            def say_last_words() -> None:
+                self.on_response_complete()
+                self._part(answer)
+
+            last.on_response = say_last_words
+
+    def _part(self, words: bytes) -> None:
+        if not self.transport.is_closing():
+            self._hung_up = True
+            self._unset_keepalive_if_required()
+            self.flow.resume_reading()
+            self.transport.write(words)
+            hang_up(self.transport, self.loop)
+
+    @property
+    def _has_asked(self) -> bool:
+        return self.cycle is not None
+
+    def _answer(self, status: int, code: str, error: str) -> bytes:
+        body = msgspec.json.encode(Problem(code=code, error=error))
+        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        return STATUS_LINE[status] + self._default_fields() + head + body
+
+
+class EitherProtocol(LimitedProtocol):
+    """HTTP/1.1, or HTTP/2 for a client that begins with its preface."""
+
+    speak_http2: ClassVar[Callable[..., Any]]
+    _first = b""
+
+    def data_received(self, data: bytes) -> None:
+        if not self.scope and not self._parting:
+            data = self._first + data
+            if data.startswith(PREFACE):
+                self._hand_over(data)
+                return
+            if PREFACE.startswith(data):
+                self._first = data
+                return
+            self._first = b""
+        super().data_received(data)
+
+    def _hand_over(self, data: bytes) -> None:
+        self._stop_clock()
+        self.connections.discard(self)
+        limits = {"max_header_bytes": self.max_header_bytes, "header_timeout": self.header_timeout}
+        successor = self.speak_http2(self.config, self.server_state, self.app_state, self.loop, hang_up=hang_up, **limits)
+        successor.connection_made(self.transport)
+        self.transport.set_protocol(successor)
+        successor.data_received(data)
+
+
+class _TooLarge(Exception):
+    """Stops the parser."""
+
+
+class _TwoHosts(Exception):
+    """Stops the parser: a proxy before us may go by the other one."""
+
+
+class _PiledUp(Exception):
+    """Stops the parser before it takes what else came in the same read: that would be served with nobody left to answer."""

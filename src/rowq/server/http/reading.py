@@ -1,0 +1,184 @@
+"""Requests in: bodies and query strings as the types of wire.py, with limits on both."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import UNSET
+
+from rowq.errors import InvalidArgument
+from rowq.model.draft import Prepared, prepare
+from rowq.model.duration import to_moment
+from rowq.model.message import Draft
+from rowq.model.payload import check_encoded, from_base64
+from rowq.server.http.asgi import Receive
+from rowq.server.http.errors import HttpError
+from rowq.server.http.fields import meant_field, refuse_duplicate_fields
+from rowq.server.http.patience import ClientGone, Stopwatch
+from rowq.wire import MessageBody, SendBody, to_backoff
+
+T = TypeVar("T")
+
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_MAX_QUERY_FIELDS = 100
+
+
+async def read_body(receive: Receive, limit: int, stopwatch: Stopwatch) -> bytes:
+    """Mostly the whole body is there already."""
+    message = await stopwatch.time(receive())
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        body = await _read_rest(body, receive, limit, stopwatch)
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+async def _read_rest(start: bytes, receive: Receive, limit: int, stopwatch: Stopwatch) -> bytes:
+    pieces, size, more = [start], len(start), True
+
+    async def rest() -> None:
+        nonlocal size, more
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            piece = message.get("body", b"")
+            size += len(piece)
+            if size > limit:
+                raise _too_large(limit)
+            pieces.append(piece)
+            more = message.get("more_body", False)
+
+    await stopwatch.time(rest())
+    return b"".join(pieces)
+
+
+def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        found = decoder.decode(data)
+    except _UNREADABLE as error:
+        sentence = _lone_surrogate(data, error) or meant_field(error, decoder.type) or _sentence(error)
+        raise InvalidArgument(f"the body cannot be read: {sentence}") from None
+    refuse_duplicate_fields(data, found)
+    return found
+
+
+def split_query(query: bytes) -> list[tuple[str, str]]:
+    """Raises ValueError."""
+    return parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_FIELDS)
+
+
+def read_query(query: bytes, kind: type[T], lists: frozenset[str] = frozenset()) -> T:
+    """A query string as a type; the fields in `lists` may be given more than once."""
+    fields: dict[str, Any] = {}
+    try:
+        for name, value in split_query(query):
+            if name in lists:
+                fields.setdefault(name, []).append(value)
+            elif name in fields:
+                raise InvalidArgument(f"the query names {name!r} twice")
+            else:
+                fields[name] = value
+        fields.pop("token", None)  # the gate's
+        found = msgspec.convert(fields, kind, strict=False)
+        if emptied := [name for name in fields if getattr(found, name) is None]:
+            raise InvalidArgument(f"the query says {fields[emptied[0]]!r} for {emptied[0]}: leave out what you do not want to say")
+        return found
+    except (msgspec.ValidationError, ValueError) as error:
+        raise InvalidArgument(f"the query cannot be read: {_sentence(error)}") from None
+
+
+def to_messages(queue: str, body: SendBody) -> list[Prepared]:
+    """The messages of a send, checked. An error among several names the first bad one as "position N"."""
+    if body.messages is UNSET:
+        return [to_prepared(queue, body)]
+    if body.payload is not UNSET or body.payload_base64 is not UNSET:
+        raise InvalidArgument("give one message, or several in `messages`, not both")
+    if body.priority or not _is_plain(body):
+        raise InvalidArgument("beside `messages` nothing else is possible: give each message its own options")
+    prepared: list[Prepared] = []
+    for message in body.messages:
+        try:
+            prepared.append(to_prepared(queue, message))
+        except InvalidArgument as error:
+            raise type(error)(f"position {len(prepared)}: {error}") from None
+    return prepared
+
+
+def to_prepared(queue: str, body: MessageBody) -> Prepared:
+    payload, encoded = body.payload, body.payload_base64
+    if payload is not UNSET:
+        if encoded is not UNSET:
+            raise InvalidArgument("give payload or payload_base64, not both")
+        format, data = 1, check_encoded(bytes(payload))
+    elif encoded is not UNSET:
+        format, data = 0, from_base64(encoded)
+    else:
+        raise InvalidArgument("the payload is missing: give `payload` (any JSON) or `payload_base64` (bytes)")
+    if _is_plain(body):
+        return Prepared(queue, format, data, priority=body.priority)
+    prepared = prepare(queue, _draft(body))
+    prepared.format, prepared.payload = format, data
+    return prepared
+
+
+def _is_plain(body: MessageBody) -> bool:
+    return (
+        body.headers is None
+        and body.key is None
+        and body.group is None
+        and body.delay_ms == 0
+        and body.at_ms is None
+        and body.ttl_ms is None
+        and body.deadline_ms is None
+        and body.max_attempts is None
+        and body.backoff_ms is None
+        and body.keys_if_undelivered is None
+        and body.id is None
+    )
+
+
+def _draft(body: MessageBody) -> Draft:
+    return Draft(
+        b"",
+        key=body.key,
+        group=body.group,
+        priority=body.priority,
+        delay=body.delay_ms / 1000,
+        at=None if body.at_ms is None else to_moment(body.at_ms),
+        ttl=_seconds(body.ttl_ms),
+        deadline=_seconds(body.deadline_ms),
+        max_attempts=body.max_attempts,
+        backoff=to_backoff(body.backoff_ms),
+        headers=body.headers,
+        keys_if_undelivered=body.keys_if_undelivered,
+        id=body.id,
+    )
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def _too_large(limit: int) -> HttpError:
+    return HttpError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body_too_large", f"the body is larger than {limit} bytes: send fewer messages at once"
+    )
+
+
+def _lone_surrogate(data: bytes, error: Exception) -> str | None:
+    """What the decoder takes for a text that was cut off."""
+    lone = _LONE_SURROGATE.search(data) if "truncated" in str(error) or "hex escape" in str(error) else None
+    return None if lone is None else f"{lone[0].decode()} is one half of a character, and the other half is not there"
+
+
+def _sentence(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

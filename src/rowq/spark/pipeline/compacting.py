@@ -1,0 +1,73 @@
+"""Compaction: the small files of a day become one. Readers see the one or the other, never both."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rowq.clock import SystemClock
+from rowq.errors import LakeBusy, LakeError
+from rowq.spark.pipeline.lake import PIECE, Lake, read_files
+from rowq.spark.pipeline.line import LINE
+from rowq.spark.pipeline.manifest import File, Snapshot
+from rowq.store.stream.segment import KINDS, Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LARGE = 128 << 20
+"""A file of so many bytes is left alone."""
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    days: int
+    before: int
+    """Files that were put together."""
+    after: int
+
+
+def small_files(snapshot: Snapshot) -> dict[tuple[Kind, str], list[File]]:
+    """What there is to put together, by kind and day."""
+    found: defaultdict[tuple[Kind, str], list[File]] = defaultdict(list)
+    for kind in KINDS:
+        for file in snapshot.files_of(kind):
+            if file.size < LARGE:
+                found[kind, file.date].append(file)
+    return {key: files for key, files in sorted(found.items()) if len(files) > 1}
+
+
+def compact(spark: SparkSession, path: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None) -> Compacted:
+    """A version of the manifest for each day and kind. The old files stay until a vacuum: somebody may be reading them."""
+    lake = Lake(path)
+    small = small_files(lake.snapshot())
+    after = 0
+    for number, ((kind, _), files) in enumerate(small.items(), 1):
+        after += len(_put_together(spark, lake, kind, files))
+        if progress is not None:
+            progress(number)
+    return Compacted(len(small), sum(map(len, small.values())), after)
+
+
+def _put_together(spark: SparkSession, lake: Lake, kind: Kind, files: list[File]) -> list[File]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    piece = lake.attempt("compact")
+    count = max(1, -(-sum(file.size for file in files) // LARGE))
+    frame = read_files(spark, lake, kind, files).withColumn(PIECE, F.lit(piece))
+    frame = frame.coalesce(1) if count == 1 else frame.repartitionByRange(count, LINE)
+    writer = frame.sortWithinPartitions("date", LINE).write.mode("overwrite").partitionBy("date", PIECE)
+    writer = writer.option("partitionOverwriteMode", "dynamic").option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    writer.parquet(lake.storage.path(kind))
+    written = lake.written(kind, piece)
+    before, now = sum(file.rows for file in files), sum(file.rows for file in written)
+    if before != now:
+        lake.discard(written)
+        raise LakeError(f"{before:,} rows of {kind} became {now:,} when they were put together: nothing was changed; look after the disk")
+    if not lake.publish(SystemClock().now(), "compacted", written, remove=tuple(file.name for file in files)):
+        lake.discard(written)
+        raise LakeBusy("somebody else has compacted the same days at this moment: nothing was changed by this run")
+    return written

@@ -1,0 +1,182 @@
+"""Replays: dead letters go back into their queue, archived messages are sent again, each once, at a rate.
+
+A replay has a name. What it takes is fixed when it is first run; run again under the same name, it goes on where it was cut off, and
+when it is through it finds nothing more to do.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rowq.broker import Broker
+from rowq.connect import open_engine, refuse_server
+from rowq.engine.engine import Engine
+from rowq.errors import InvalidArgument, OutcomeUnknown
+from rowq.model.queue import check_own_name
+from rowq.spark.pipeline.choice import Choice, check_rate, check_replay_name
+from rowq.spark.pipeline.lake import Lake, read_files
+from rowq.spark.pipeline.line import LINE
+from rowq.spark.publish import Mapping, Publisher, open_publisher
+from rowq.store.stream.replay import Begin, Course, read_course
+from rowq.store.stream.segment import last_publication
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHUNK = 1_000
+REPLAY_HEADER, ORIGIN_HEADER = "rowq-replay", "rowq-replay-of"
+"""On a message that was sent again: the name of the replay, and the id under which it was archived."""
+_MOST_DOUBTS = 5
+
+Progress = Callable[[int], None]
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """What a run came to."""
+
+    matching: int
+    """Messages that are meant and, at this run, still there to be replayed."""
+    replayed: int
+    """By this run."""
+    before: int = 0
+    """By runs before it."""
+    without_body: int = 0
+    """Archived without a payload, as their queue said: they cannot be sent again."""
+
+
+def replay_dead(
+    url: str,
+    name: str,
+    choice: Choice,
+    *,
+    rate: float | None = None,
+    dry_run: bool = False,
+    actor: str | None = None,
+    progress: Progress | None = None,
+) -> Replayed:
+    """Dead letters back into their queue: same id, same place, as if new. Those that died after the first run began are not meant, so
+    that one that dies once more is not taken twice."""
+    if choice.outcome is not None:
+        raise InvalidArgument("dead letters have a reason, not an outcome: choose them by reason")
+    check_rate(rate)
+    with _opened(url, actor) as engine:
+        course = _begun(engine, check_replay_name(name), choice.digest("dead"), 0, 1, dry_run=dry_run)
+        broker = Broker(engine)
+        letters = broker.walk(choice.queue, states=["dead"])
+        ids = [letter.id for letter in letters if choice.takes(letter) and (letter.died_at or 0) <= course.begun_at]
+        if dry_run or not ids:
+            return Replayed(len(ids), 0)
+        return Replayed(len(ids), broker.redrive(choice.queue, ids=ids, rate=rate, progress=progress))
+
+
+def replay_archived(
+    spark: SparkSession,
+    url: str,
+    lake: str | os.PathLike[str],
+    name: str,
+    choice: Choice,
+    *,
+    to: str | None = None,
+    rate: float | None = None,
+    dry_run: bool = False,
+    actor: str | None = None,
+    progress: Progress | None = None,
+) -> Replayed:
+    """Archived messages sent again, as new ones, with headers that tell where they come from; into their queue, or into `to`. What is
+    archived after the first run began is not meant."""
+    if choice.reason is not None:
+        raise InvalidArgument("archived messages have an outcome, not a reason: choose them by outcome")
+    queue = check_own_name(to or choice.queue)
+    source = Lake(lake)
+    snapshot = source.snapshot()
+    held = snapshot.last_segment("history")
+    size = CHUNK if check_rate(rate) is None else max(1, min(CHUNK, int(rate or 1)))
+    with _opened(url, actor) as engine:
+        digest = choice.digest("archived", snapshot.lake, queue)
+        course = _begun(engine, check_replay_name(name), digest, held.last if held else 0, size, dry_run=dry_run)
+        with engine.dialect.reading() as session:
+            done = last_publication(session, _writer(name)) or 0
+    meant = choice.among(read_files(spark, source, "history", snapshot.files_of("history"))).where(f"{LINE} <= {course.upto}")
+    lines = array("q", (row[0] for row in meant.where("payload IS NOT NULL").select(LINE).orderBy(LINE).toLocalIterator()))
+    found = Replayed(len(lines), 0, min(len(lines), done * course.chunk), meant.where("payload IS NULL").count())
+    if dry_run:
+        return found
+    with closing(open_publisher(url, actor=actor)) as publisher:
+        for sent in _publish(publisher, _marked(meant, name), lines, name, queue, course.chunk, done, rate):
+            found = msgspec.structs.replace(found, replayed=found.replayed + sent)
+            if progress is not None:
+                progress(found.before + found.replayed)
+    return found
+
+
+def _publish(
+    publisher: Publisher, meant: DataFrame, lines: array[int], name: str, queue: str, chunk: int, done: int, rate: float | None
+) -> Iterator[int]:
+    """A chunk after another, each under its number: whoever publishes it a second time is told so. Gives how many were sent."""
+    mapping = Mapping(queue=queue, payload="payload", format="format", headers="headers", key="key", group="group", priority="priority")
+    started, sent = monotonic(), 0
+    for number, first in enumerate(range(done * chunk, len(lines), chunk), done + 1):
+        piece = lines[first : first + chunk]
+        rows = meant.where(f"payload IS NOT NULL AND {LINE} BETWEEN {piece[0]} AND {piece[-1]}").orderBy(LINE).toArrow()
+        stage = str(uuid.uuid4())
+        count = publisher.stage(stage, iter(rows.to_batches()), mapping)
+        is_new = _publish_surely(publisher, _writer(name), number, (stage, count))
+        if not is_new:
+            publisher.discard([(stage, count)])
+        yield count if is_new else 0
+        sent += count
+        if rate is not None and first + chunk < len(lines):
+            sleep(max(0.0, started + sent / rate - monotonic()))
+
+
+def _publish_surely(publisher: Publisher, writer: str, number: int, stage: tuple[str, int]) -> bool:
+    """A commit whose answer was lost is asked for again: it is published once in any case."""
+    for _ in range(_MOST_DOUBTS):
+        try:
+            return publisher.publish(writer, number, [stage])
+        except OutcomeUnknown:
+            continue
+    raise OutcomeUnknown("the database did not say whether a chunk was published, again and again: run the replay again, it goes on")
+
+
+def _marked(meant: DataFrame, name: str) -> DataFrame:
+    """With headers that tell of the replay; those of an earlier one give way."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    own = F.coalesce(F.from_json("headers", "map<string,string>"), F.from_json(F.lit("{}"), "map<string,string>"))
+    kept = F.map_filter(own, lambda key, value: ~key.isin(REPLAY_HEADER, ORIGIN_HEADER))
+    told = F.create_map(F.lit(REPLAY_HEADER), F.lit(name), F.lit(ORIGIN_HEADER), F.col("id"))
+    columns = (LINE, "payload", "format", "key", "group", "priority")
+    return meant.withColumn("headers", F.to_json(F.map_concat(kept, told))).select(*columns, "headers")
+
+
+def _begun(engine: Engine, name: str, digest: int, upto: int, chunk: int, *, dry_run: bool) -> Course:
+    if dry_run:
+        with engine.dialect.reading() as session:
+            course = read_course(session, name) or Course(digest, engine.clock.now(), upto, chunk)
+    else:
+        course = engine.act(Begin(name, digest, upto, chunk))
+    if course.choice != digest:
+        raise InvalidArgument(
+            f"the replay {name!r} was begun with another choice of messages: say the same again, or give this one a new name"
+        )
+    return course
+
+
+@contextmanager
+def _opened(url: str, actor: str | None) -> Iterator[Engine]:
+    refuse_server(url, "a replay writes to a database, and this is a server")
+    with closing(open_engine(url, upkeep=False, migrate=False, actor=actor)) as engine:
+        yield engine
+
+
+def _writer(name: str) -> str:
+    return f"replay:{name}"

@@ -1,0 +1,43 @@
+"""Vacuum: files that no longer count, and files of those who did not come to the end, leave the lake after some days."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from rowq.clock import SystemClock
+from rowq.errors import InvalidArgument
+from rowq.spark.pipeline.lake import Lake
+from rowq.spark.pipeline.manifest import FOLDER
+from rowq.spark.pipeline.storage import Stored
+from rowq.store.stream.segment import KINDS
+
+KEEP_MS = 7 * 86_400_000
+"""For so long somebody may still be writing a file, or reading one that was replaced."""
+
+
+class Vacuumed(msgspec.Struct, frozen=True):
+    files: int
+    bytes: int
+    names: list[str]
+
+
+def vacuum(path: str | os.PathLike[str], *, older_than_ms: int = KEEP_MS, dry_run: bool = False) -> Vacuumed:
+    """Removes them; with `dry_run` only tells which."""
+    if older_than_ms < 0:
+        raise InvalidArgument("a vacuum cannot leave less than nothing: give a duration of 0 or more")
+    lake = Lake(path)
+    cutoff = SystemClock().now() - older_than_ms
+    # In this order: what is published between the two is in the manifest, or too young.
+    stored = [file for folder in (*KINDS, FOLDER) for file in lake.storage.files(folder) if file.written_at <= cutoff]
+    live = lake.snapshot().files
+    gone = [file for file in stored if file.name not in live and not _is_version(file)]
+    if not dry_run:
+        for file in gone:
+            lake.storage.remove(file.name)
+    return Vacuumed(len(gone), sum(file.size for file in gone), [file.name for file in gone])
+
+
+def _is_version(file: Stored) -> bool:
+    return file.name.startswith(f"{FOLDER}/") and file.name.endswith(".json")

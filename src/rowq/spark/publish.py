@@ -1,0 +1,211 @@
+"""Rows of Arrow batches into queues: put down by any number of processes, and published by one of them, once.
+
+    with open_publisher(url) as publisher:
+        count = publisher.stage(stage, batches, Mapping(queue="orders"))      # each task, under a name that is never used twice
+        publisher.publish("nightly", 7, [(stage, count), …])                  # once for all of them
+
+Publishing is one transaction: all messages are in their queues, or none. The same version of the same writer is published once,
+however often it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from rowq.connect import open_engine
+from rowq.engine.engine import Engine
+from rowq.errors import InvalidArgument, PayloadRejected, PayloadTooLarge, RowqError
+from rowq.model.draft import Prepared, check_moment
+from rowq.model.mapping import Drafting, Mapping
+from rowq.model.payload import Format, decode
+from rowq.model.queue import Settings
+from rowq.model.text import check_text
+from rowq.store.arrow.schema import to_staged
+from rowq.store.call import Act, Call, Send
+from rowq.store.dialect import ArrowDriver
+from rowq.store.policy import Known, check_payload
+from rowq.store.stream import stage as staging
+from rowq.store.transaction import Work
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Mapping", "Publisher", "open_publisher"]
+
+T = TypeVar("T")
+ROWS, MOST_ROWS, _BYTES = 10_000, 1_000_000, 8 << 20
+"""What is written by one transaction when rows are put down, or sent directly: so many, and about so much."""
+_LONGEST_STAGE, _LONGEST_WRITER = 64, 255
+
+
+def open_publisher(url: str, *, actor: str | None = None, rows: int = ROWS) -> Publisher:
+    """Nothing is opened before it is needed. `actor`: who is named in the audit. `rows`: how many a transaction writes at most."""
+    if type(rows) is not int or not 1 <= rows <= MOST_ROWS:
+        raise InvalidArgument(f"one transaction writes between 1 and {MOST_ROWS} rows, not {rows!r}")
+    return Publisher(url, actor, rows)
+
+
+class Publisher:
+    def __init__(self, url: str, actor: str | None = None, rows: int = ROWS) -> None:
+        self._url = url
+        self._actor = actor
+        self._rows = rows
+        self._engine: Engine | None = None
+        self._driver: ArrowDriver | None = None
+
+    def stage(self, stage: str, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> int:
+        """Puts the rows down under a name that nobody uses twice, and says how many there are. A row that its queue would not take
+        raises the error of a send, with the row's number; what was put down before it is never published, and swept in a day."""
+        _check_name(stage, "the name of a stage", _LONGEST_STAGE)
+        place = 0
+        driver = self._open_driver()
+        for messages in self._prepared(batches, mapping):
+            if driver is not None:
+                driver.write("rowq_staged", to_staged(stage, place, self._open().clock.now(), messages))
+            else:
+                self._run(Act(partial(staging.put_down, stage=stage, first=place, messages=messages), durable=False))
+            place += len(messages)
+        return place
+
+    def publish(self, writer: str, version: int, stages: Sequence[tuple[str, int]], *, kept: int | None = None) -> bool:
+        """Makes messages of all that was put down under these names, in one transaction; each comes with its count. False when this
+        version of the writer was published before. QueueFull, IdTaken and StagingLost leave everything as it was. In a queue the
+        messages of a stage keep their order, but those with a key, a group, an id or a time of their own come behind the others.
+        `kept`: how many versions are remembered, where a writer counts up and never asks for older ones; else all are."""
+        _check_name(writer, "a writer", _LONGEST_WRITER)
+        if type(version) is not int or not 0 <= version < 1 << 62:
+            raise InvalidArgument(f"a version is a whole number from 0 on, not {version!r}")
+        return self._publish(lambda work: staging.publish(work, writer, version, stages, kept), stages)
+
+    def publish_unnumbered(self, stages: Sequence[tuple[str, int]]) -> None:
+        """The same for whoever never asks a second time, and nothing is remembered of it. It still happens once: what was put down is
+        gone with the first time, and the second one would raise StagingLost."""
+        self._publish(lambda work: staging.publish_stages(work, stages), stages)
+
+    def discard(self, stages: Sequence[tuple[str, int]]) -> None:
+        """What was put down under these names will not be published."""
+        self._run(Act(lambda work: staging.discard(work, [stage for stage, _ in stages]), durable=False))
+
+    def send_directly(self, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> int:
+        """Sends as the rows come, a few thousand at a time: whoever is cut off and begins again sends some of them twice."""
+        count = 0
+        for messages in self._prepared(batches, mapping):
+            by_queue: defaultdict[str, list[Prepared]] = defaultdict(list)
+            for message in messages:
+                by_queue[message.queue].append(message)
+            for queue, share in by_queue.items():
+                self._run(Send(queue, share))
+            count += len(messages)
+        return count
+
+    def close(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        engine, self._engine, self._driver = self._engine, None, None
+        if engine is not None:
+            engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _open(self) -> Engine:
+        if self._engine is None:
+            self._engine = open_engine(self._url, upkeep=False, migrate=False, actor=self._actor)
+        return self._engine
+
+    def _open_driver(self) -> ArrowDriver | None:
+        if self._driver is None:
+            self._driver = self._open().dialect.arrow()
+        return self._driver
+
+    def _run(self, call: Call[T]) -> T:
+        return self._open().perform(call)
+
+    def _prepared(self, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> Iterator[list[Prepared]]:
+        """Checked messages, as many at a time as one transaction should write."""
+        drafting, bounds = Drafting(mapping), _Bounds(self._open())
+        return _pieces(_checked(batches, drafting, bounds), self._rows)
+
+    def _publish(self, act: Callable[[Work], T], stages: Sequence[tuple[str, int]]) -> T:
+        if len({stage for stage, _ in stages}) != len(stages):
+            raise InvalidArgument("a stage is named twice: name each once")
+        try:
+            return self._run(Act(act))
+        except staging.Abandoned as abandoned:
+            raise abandoned.error from None
+
+
+class _Bounds:
+    """What queues say of the payloads that they take; read once for each of them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: dict[str, Known] = {}
+
+    def check(self, messages: list[Prepared], first: int) -> None:
+        now = self._engine.clock.now()
+        for row, message in enumerate(messages, first):
+            _check_moment(message, row, now)
+            known = self._known.get(message.queue) or self._learn(message.queue)
+            policy, size = known.policy, len(message.payload)
+            if size > policy.max_payload_bytes:
+                raise PayloadTooLarge(
+                    f"row {row}: the payload takes {size} bytes, {message.queue!r} allows {policy.max_payload_bytes}: "
+                    "send a reference to it, or raise max_payload_bytes"
+                )
+            if policy.schema is not None:
+                _check_schema(known, message, row)
+
+    def _learn(self, queue: str) -> Known:
+        known = self._known[queue] = Known(Settings(), self._engine.insights.policy(queue), is_stored=True)
+        return known
+
+
+def _check_moment(message: Prepared, row: int, now: int) -> None:
+    try:
+        check_moment(message, now)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"row {row}: {error}") from None
+
+
+def _check_schema(known: Known, message: Prepared, row: int) -> None:
+    if message.format == Format.BYTES:
+        raise PayloadRejected(f"row {row}: the payload is bytes, and the queue's schema asks for JSON")
+    try:
+        check_payload(known, decode(message.format, message.payload))
+    except RowqError as error:
+        raise type(error)(f"row {row}: {error}") from None
+
+
+def _checked(batches: Iterable[pa.RecordBatch], drafting: Drafting, bounds: _Bounds) -> Iterator[Prepared]:
+    seen = 0
+    for batch in batches:
+        messages = drafting.messages(batch)
+        bounds.check(messages, seen)
+        seen += len(messages)
+        yield from messages
+
+
+def _pieces(messages: Iterable[Prepared], rows: int) -> Iterator[list[Prepared]]:
+    piece: list[Prepared] = []
+    size = 0
+    for message in messages:
+        piece.append(message)
+        size += len(message.payload)
+        if len(piece) == rows or size >= _BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _check_name(name: object, what: str, longest: int) -> None:
+    if not isinstance(name, str) or not 1 <= len(check_text(name, what)) <= longest:
+        raise InvalidArgument(f"{what} must be text of 1 to {longest} characters, not {name!r}")

@@ -1,0 +1,209 @@
+"""The tables of a queue as Arrow, for whoever wants all of them: data pipelines, in any process.
+
+    with open_tabular("postgresql://…") as tabular:
+        bounds = tabular.bounds("history", queues=None)
+        for piece in tabular.pieces("history", bounds, parts=8, most=None) if bounds else []:
+            for batch in tabular.read(piece, queues=None):
+                …
+
+A piece is plain data: it can be read by another process, on another host. Nothing is taken out of a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from rowq.connect import open_dialect
+from rowq.errors import InvalidArgument
+from rowq.model.message import State
+from rowq.model.stream import Slice
+from rowq.spark.table_choice import KINDS, LOGS, check_kind, check_log, check_queues, chosen_columns, to_queries, to_values, weight
+from rowq.store.arrow.rows import RowReader
+from rowq.store.arrow.schema import PLACE_COLUMNS, SCHEMAS, picked, shaped
+from rowq.store.dialect import Dialect, Reader, Session, Snapshot
+from rowq.store.retry import TryAgain
+from rowq.store.stream.slices import lost
+from rowq.store.watermark import Horizon
+
+__all__ = ["KINDS", "LOGS", "PLACE_COLUMNS", "SCHEMAS", "Piece", "Tabular", "open_tabular"]
+
+T = TypeVar("T")
+_MOST_TRIES = 3
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Rows of a table between two numbers, both included: seqs of messages, or lines of a log."""
+
+    kind: str
+    first: int
+    last: int
+
+
+def open_tabular(url: str) -> Tabular:
+    """Nothing is opened before it is needed."""
+    return Tabular(url)
+
+
+class Tabular:
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._opened: tuple[Dialect, Reader, Horizon] | None = None
+
+    def bounds(
+        self, kind: str, *, queues: Sequence[str] | None, since_ms: int | None = None, until_ms: int | None = None
+    ) -> tuple[int, int] | None:
+        """The first and the last number of a table, for `pieces`; None where it is empty. They may lie further apart than what a read
+        gives: times only narrow the history of named queues."""
+        return self._insist(lambda: self._ask(lambda session: _bounds(session, check_kind(kind), queues, since_ms, until_ms)))
+
+    def pieces(self, kind: str, bounds: tuple[int, int], parts: int, most: int | None) -> list[Piece]:
+        """Ranges of the same width: so many, or more where none may be wider than `most`."""
+        first, last = bounds
+        width = last - first + 1
+        if width < 1 or parts < 1 or (most is not None and most < 1):
+            raise InvalidArgument(f"{width} rows cannot be cut into {parts} parts of at most {most}: give whole numbers of 1 and more")
+        count = min(width, max(parts, 1 if most is None else -(-width // most)))
+        edges = [first + width * number // count for number in range(count + 1)]
+        return [Piece(check_kind(kind), low, high - 1) for low, high in pairwise(edges)]
+
+    def read(
+        self,
+        piece: Piece,
+        *,
+        queues: Sequence[str] | None,
+        states: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows of a piece, as they are at one moment. `queues`: None for all of them.
+
+        `where` takes, each only where it applies: `state` (or several with commas), `reason`, `outcome`, `event`; `since` and `until`,
+        milliseconds since 1970 of the sending (messages), the death (dead), the end (history), the event (audit), the second one not
+        included; `min_priority` and `max_priority`.
+        """
+        kind = check_kind(piece.kind)
+        schema = chosen_columns(SCHEMAS[kind], columns, kind)
+        chosen = dict(where or {})
+        if "state" in chosen and kind == "messages":
+            states = [state.strip() for state in str(chosen.pop("state")).split(",")]
+        values = to_values(kind, chosen) | {"first": piece.first, "last": piece.last} | weight(schema)
+        questions = to_queries(kind, states)
+        _, reader, _ = self._open()
+        named = self._named(kind, queues)
+        with reader.reading() as snapshot:
+            for query, state in questions:
+                yield from _answers(snapshot, query, schema, values | named, state)
+
+    def read_lines(
+        self, kind: str, after: int, upto: int, *, queues: Sequence[str] | None, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Lines of a log behind one line and up to another, in order. Up to a settled line the answer is always the same."""
+        if upto > after:
+            yield from self.read(Piece(check_log(kind), after + 1, upto), queues=queues, columns=columns)
+
+    def read_slice(self, slice: Slice, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The messages of a part of a stream's batch, in their order, with `_stream`, `_batch` and `_place`. Those in quarantine are left
+        out. Where one is missing, an error comes instead of the end: what was read until then is not the batch."""
+        fields = pa.schema([*SCHEMAS["messages"], *PLACE_COLUMNS])
+        schema = chosen_columns(fields, columns, "messages of a stream")
+        values = {"stream": slice.stream, "batch": slice.batch, "first": slice.first, "last": slice.last}
+        dialect, reader, _ = self._open()
+        found = 0
+        with reader.reading() as snapshot:
+            for given in snapshot.batches("table_slice", picked("table_slice", schema), values | weight(schema)):
+                found += given.num_rows
+                yield shaped(given, schema, state=State.LEASED, _stream=slice.stream, _batch=slice.batch)
+        if found != slice.count:
+            with dialect.reading() as session:
+                raise lost(session, slice, found)
+
+    def settled(self, kind: str) -> int:
+        """Up to this line of `history` or `audit` nothing will appear any more that is not there now. It may lag behind open
+        transactions, and waits for them for no more than a second."""
+        _, _, horizon = self._open()
+        return self._insist(lambda: horizon.settled(check_log(kind)))
+
+    def last_line(self, kind: str) -> int:
+        """The last line that was written, whether or not it is settled."""
+        return self._insist(lambda: self._ask(lambda session: int(session.rows(f"last_line_{check_log(kind)}")[0][0])))
+
+    def landmark(self, kind: str, line: int) -> list[int] | None:
+        """The last line that is there at or before one: its number, whose it is and of when. In a restored log that has grown since, the
+        same number is on another line; None where all of them are gone."""
+        found = self._insist(lambda: self._ask(lambda session: session.rows(f"landmark_{check_log(kind)}", line=line)))
+        return [int(value) for value in found[0]] if found else None
+
+    def identity(self) -> int:
+        """The number that tells this queue from any other, whatever address it is reached by."""
+        dialect, _, _ = self._open()
+        return dialect.identity()
+
+    def close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            dialect, reader, _ = opened
+            reader.close()
+            dialect.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _open(self) -> tuple[Dialect, Reader, Horizon]:
+        if self._opened is None:
+            dialect = open_dialect(self._url)
+            self._opened = dialect, dialect.arrow() or RowReader(dialect), dialect.horizon()
+        return self._opened
+
+    def _named(self, kind: str, queues: Sequence[str] | None) -> dict[str, Any]:
+        """A log may tell of queues that are gone; messages are in queues that are listed."""
+        if kind in LOGS:
+            return {"every": int(queues is None), "queues": check_queues(queues)}
+        if queues is not None:
+            return {"queues": check_queues(queues)}
+        return {"queues": self._insist(lambda: self._ask(_all_queues))}
+
+    def _ask(self, question: Callable[[Session], T]) -> T:
+        dialect, _, _ = self._open()
+        with dialect.reading() as session:
+            return question(session)
+
+    def _insist(self, attempt: Callable[[], T]) -> T:
+        """A connection may have broken while nobody used it."""
+        for _ in range(_MOST_TRIES - 1):
+            with suppress(TryAgain):
+                return attempt()
+        return attempt()
+
+
+def _answers(snapshot: Snapshot, query: str, schema: pa.Schema, values: dict[str, Any], state: str | None) -> Iterator[pa.RecordBatch]:
+    constants = {} if state is None else {"state": state}
+    for given in snapshot.batches(query, picked(query, schema), values):
+        yield shaped(given, schema, **constants)
+
+
+def _bounds(
+    session: Session, kind: str, queues: Sequence[str] | None, since_ms: int | None, until_ms: int | None
+) -> tuple[int, int] | None:
+    if kind == "history" and queues is not None and (since_ms is not None or until_ms is not None):
+        since, until = since_ms or 0, (1 << 62) if until_ms is None else until_ms
+        found = session.rows("bounds_recent_history", queues=check_queues(queues), since=since, until=until)[0]
+    elif kind == "dead":
+        found = session.rows("bounds_dead", queues=_all_queues(session) if queues is None else check_queues(queues))[0]
+    else:
+        found = session.rows(f"bounds_{kind}")[0]
+    numbers = [number for number in found if number is not None]
+    return (min(numbers), max(numbers)) if numbers else None
+
+
+def _all_queues(session: Session) -> list[str]:
+    return [row[0] for row in session.rows("read_all_settings")]

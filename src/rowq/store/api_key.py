@@ -1,0 +1,54 @@
+"""Keys to the server, as rows: made, listed, revoked. Of a secret only the digest is ever here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rowq.errors import InvalidArgument, NotFound
+from rowq.model.access import ApiKey
+from rowq.store.dialect import Session
+from rowq.store.transaction import Work
+
+
+def create(work: Work, key: ApiKey, digest: bytes) -> None:
+    made = work.session.run(
+        "insert_api_key",
+        name=key.name,
+        digest=digest,
+        scopes=_json(key.scopes),
+        queues=_json(key.queues),
+        created_at=key.created_at,
+    )
+    if not made:
+        raise InvalidArgument(f"there is a key {key.name!r} already: choose another name, or revoke that one first")
+    audit(work, "key_created", name=key.name, scopes=key.scopes, queues=key.queues)
+
+
+def revoke(work: Work, name: str) -> None:
+    if not work.session.run("delete_api_key", name=name):
+        raise NotFound(f"there is no key {name!r} in the database: it was revoked, or it stands in the server's configuration")
+    audit(work, "key_revoked", name=name)
+
+
+def read_keys(session: Session) -> list[tuple[ApiKey, bytes]]:
+    return [
+        (ApiKey(name=name, scopes=tuple(_list(scopes)), queues=tuple(_list(queues)), created_at=created_at), bytes(digest))
+        for name, digest, scopes, queues, created_at in session.rows("read_api_keys")
+    ]
+
+
+def audit(work: Work, event: str, **detail: Any) -> None:
+    """Under no queue, and whatever the queues say of their audit: who opened a door must be known."""
+    work.changes["insert_audit"].append((work.now, "", None, event, None, work.actor, _json(detail)))
+    work.flush()
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _list(text: str) -> list[Any]:
+    found: list[Any] = msgspec.json.decode(text)
+    return found

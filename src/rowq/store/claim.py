@@ -1,0 +1,167 @@
+"""Claiming: leases in one statement what else takes several. Most messages have no end and are leased by the database itself; those
+whose time must be looked at first come back locked, and are leased here or routed out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rowq.ids import new_tokens
+from rowq.model import lifecycle
+from rowq.model.draft import HAS_DEADLINE, MODE_MARKS
+from rowq.model.member import Share
+from rowq.model.message import State
+from rowq.model.queue import DeliveryMode, Policy
+from rowq.store import groups
+from rowq.store.call import Receive
+from rowq.store.dialect import Row, Slots
+from rowq.store.head_hint import Taken
+from rowq.store.locked_message import hold
+from rowq.store.meter import Tally
+from rowq.store.notify.notifier import Place
+from rowq.store.transaction import Work
+from rowq.store.transition import expire
+
+_SEQ, _TOKEN, _UNTIL, _PRIORITY = 0, 3, 4, 11
+"""In the rows of a claim, which are those of `rows.to_deliveries`."""
+_HEAD = 13
+"""Behind those, where a share was claimed."""
+
+
+def claim(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
+    """Serves calls of one queue that want so many messages together."""
+    for call in calls:
+        call.result = []
+    empty = [call for call in calls for _ in range(call.max)][:wanted]
+    while empty:
+        empty = _fill(work, queue, empty, policy, share)
+    work.flush()
+
+
+def claim_all_or_none(work: Work, queue: str, calls: list[Receive], policy: Policy) -> bool:
+    """The same by one statement that is all there is; False when one of the messages must be looked at first, and nothing was leased."""
+    for call in calls:
+        call.result = []
+    empty = [call for call in calls for _ in range(call.max)]
+    slots = _slots(work, empty, policy, calls[0].share, is_all_or_none=True)
+    rows = _take(work, queue, slots)
+    if not rows and slots.share is not None:
+        rows = _take(work, queue, msgspec.structs.replace(slots, share=None))
+    if rows and rows[0][_TOKEN] is None:
+        return False
+    _hand_out(work, rows, empty)
+    return True
+
+
+def _fill(work: Work, queue: str, empty: list[Receive], policy: Policy, share: Share | None) -> list[Receive]:
+    """Gives a message to each that wants one; returns those who got one that was past its time."""
+    slots = _slots(work, empty, policy, share)
+    rows = _take(work, queue, slots)
+    locked = [number for number, row in enumerate(rows) if row[_TOKEN] is None]
+    left = _lease_locked(work, rows, locked, empty, slots, policy) if locked else []
+    _hand_out(work, rows, empty)
+    return left
+
+
+def _take(work: Work, queue: str, slots: Slots) -> list[Row]:
+    def take(place: Place) -> Taken:
+        rows = work.session.claim(queue, place, slots, work.now)
+        if slots.share is not None:
+            return [row[:_HEAD] for row in rows], rows[0][_HEAD:] if rows else None
+        is_leased = rows and (rows[0][_TOKEN] is not None or not slots.is_all_or_none)
+        return rows, (-rows[-1][_PRIORITY], rows[-1][_SEQ]) if is_leased else None
+
+    return work.heads.take(queue, work.lowest.get(queue), take, is_choosy=slots.share is not None)
+
+
+def _hand_out(work: Work, rows: list[Row], empty: list[Receive]) -> None:
+    """Those with a token, in the order in which their receivers came."""
+    start = 0
+    while start < len(rows):
+        call = empty[start]
+        end = start + empty.count(call)  # they stand together
+        _give(work, call, [row for row in rows[start:end] if row[_TOKEN] is not None])
+        start = end
+
+
+def _give(work: Work, call: Receive, rows: list[Row]) -> None:
+    if not rows:
+        return
+    call.result = [*(call.result or ()), *rows]
+    work.wakes_at(call.topic, min([row[_UNTIL] for row in rows]))
+    if work.tally is not None:
+        work.tally.counts[call.queue, "delivered"] += len(rows)
+        work.tally.delivered.append((call.queue, [(row[_SEQ], row[2] - 1, row[8]) for row in rows]))
+
+
+def _slots(work: Work, empty: list[Receive], policy: Policy, share: Share | None, *, is_all_or_none: bool = False) -> Slots:
+    actors: list[str | None] = []
+    if policy.audit:
+        actors = [call.consumer or call.actor or work.own_actor for call in empty]
+    return Slots(
+        tokens=new_tokens(len(empty)),
+        untils=[work.now + (call.lease_ms or policy.lease_ms) for call in empty],
+        consumers=[call.consumer for call in empty],
+        actors=actors,
+        mark=MODE_MARKS[empty[0].delivery] if empty[0].delivery else 0,
+        is_audited=policy.audit,
+        is_counted=work.tally is not None,
+        is_all_or_none=is_all_or_none,
+        share=share,
+    )
+
+
+def _lease_locked(work: Work, rows: list[Row], locked: list[int], empty: list[Receive], slots: Slots, policy: Policy) -> list[Receive]:
+    """Leases those of the locked ones that may be delivered, in the rows themselves, and routes out the others."""
+    mode = empty[0].delivery or policy.delivery
+    full = {row[_SEQ]: row for row in work.session.rows("look_at_ready", seqs=[rows[number][_SEQ] for number in locked])}
+    ended: list[int] = []
+    left: list[Receive] = []
+    for number in locked:
+        call, row = empty[number], full[rows[number][_SEQ]]
+        if is_ended(row, work.now, mode):
+            ended.append(row[_SEQ])
+            left.append(call)
+        else:
+            end = _lease_one(work, call, row, slots.tokens[number], slots.untils[number], slots.mark, policy)
+            rows[number] = (row[0], call.queue, row[3] + 1, slots.tokens[number], end, *row[7:15])
+    if ended:
+        route_out(work, ended, policy, mode)
+    return left
+
+
+def _lease_one(work: Work, call: Receive, row: Row, token: int, until: int, mark: int, policy: Policy) -> int:
+    """A message with an end of its own; returns the end of its lease."""
+    seq, ranking, position, attempts, expires_at, error, marks = row[:7]
+    end = lifecycle.lease_until(work.now, until - work.now, row[10] + row[15]) if marks & HAS_DEADLINE else until
+    work.changes["delete_ready"].append((call.queue, ranking, position, seq))
+    if position != seq:
+        work.changes["delete_moved"].append(seq)
+    work.changes["insert_leased"].append(
+        (seq, call.queue, end, token, call.consumer, work.now, attempts + 1, expires_at, error, marks | mark)
+    )
+    if policy.audit:
+        actor = call.consumer or call.actor or work.own_actor
+        work.changes["insert_audit"].append((work.now, call.queue, seq, "delivered", attempts + 1, actor, None))
+    return end
+
+
+def count(tally: Tally, call: Receive, rows: list[Row]) -> None:
+    tally.counts[call.queue, "delivered"] += len(rows)
+    if not call.from_dead:
+        tally.delivered.append((call.queue, [(row[0], row[3], row[10] + row[16]) for row in rows]))
+
+
+def is_ended(row: Row, now: int, mode: DeliveryMode) -> bool:
+    """Whether a ready row may not be delivered any more."""
+    expires_at, sent_at, deadline_ms = row[4], row[10], row[15]
+    return (expires_at is not None and expires_at <= now) or (
+        mode == "at_most_once" and deadline_ms is not None and sent_at + deadline_ms <= now
+    )
+
+
+def route_out(work: Work, ended: list[int], policy: Policy, mode: DeliveryMode) -> None:
+    """Ready messages past their time, to where they belong."""
+    effective = msgspec.structs.replace(policy, delivery=mode)
+    for held in hold(work.session, ended, State.READY):
+        expire(work, held, effective)
+    groups.call_up(work)

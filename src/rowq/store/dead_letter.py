@@ -1,0 +1,118 @@
+"""Dead letters that somebody has chosen: back into their queue, or away. A piece is a transaction."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import ClassVar
+
+import msgspec
+
+from rowq.errors import MessageNotFound
+from rowq.ids import message_id
+from rowq.model import lifecycle
+from rowq.model.failure import matches
+from rowq.model.fingerprint import LOOKED_AT, fingerprint
+from rowq.model.message import State, Where
+from rowq.store import groups
+from rowq.store.locked_message import Held, hold
+from rowq.store.lookup import only, seqs_of
+from rowq.store.operate import remove
+from rowq.store.transaction import Work
+from rowq.store.transition import move
+
+_CANDIDATES = 500
+"""Dead letters of which one piece makes fingerprints: no longer than moving as many takes."""
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """A piece of those that are meant. Ids and filters narrow each other; leased ones are left alone."""
+
+    event: ClassVar[str]
+    """The line among the actions."""
+
+    queue: str
+    ids: list[str] | None
+    where: Where
+    after: int
+    limit: int
+
+    def __call__(self, work: Work) -> tuple[int, int | None]:
+        """How many went, and where to go on: a position among the ids, or a seq; None at the end."""
+        seqs, after = self._seqs_of_ids(work) if self.ids is not None else self._seqs_of_filter(work)
+        named = None if self.ids is None else set(self._piece)
+        held = [one for one in hold(work.session, seqs, State.DEAD) if self._is_meant(one, named)] if seqs else []
+        self._treat(work, held)
+        groups.call_up(work)
+        return len(held), after
+
+    def _treat(self, work: Work, held: list[Held]) -> None:
+        raise NotImplementedError
+
+    def _is_meant(self, one: Held, named: set[str] | None) -> bool:
+        """An id of another database may carry the seq of one of ours; and since it was chosen, a letter may have died once more."""
+        if one.queue != self.queue or not (named is None or one.own_id in named or message_id(one.seq, one.sent_at) in named):
+            return False
+        return matches(self.where, one.reason, one.error, one.message_key, one.group_key, one.died_at)
+
+    @property
+    def _piece(self) -> list[str]:
+        return (self.ids or [])[self.after : self.after + self.limit]
+
+    def _seqs_of_ids(self, work: Work) -> tuple[list[int], int | None]:
+        piece = self._piece
+        seqs: list[int] = []
+        for id in piece:
+            with suppress(MessageNotFound):
+                seqs.extend(seqs_of(work.session, id, only(self.queue)))
+        return sorted(seqs), self.after + len(piece) if len(piece) == self.limit else None
+
+    def _seqs_of_filter(self, work: Work) -> tuple[list[int], int | None]:
+        rows = work.session.rows(
+            "list_dead_where",
+            queue=self.queue,
+            after=self.after,
+            limit=self.limit if self.where.fingerprint is None else _CANDIDATES,
+            reason=self.where.reason,
+            error=self.where.error,
+            message_key=self.where.key,
+            group_key=self.where.group,
+            died_before=self.where.died_before,
+            died_after=self.where.died_after,
+            characters=LOOKED_AT,
+        )
+        if self.where.fingerprint is None:
+            return [row[0] for row in rows], rows[-1][0] if len(rows) == self.limit else None
+        seqs = [seq for seq, error in rows if fingerprint(error or "") == self.where.fingerprint]
+        if len(seqs) > self.limit:
+            return seqs[: self.limit], seqs[self.limit - 1]
+        return seqs, rows[-1][0] if len(rows) == _CANDIDATES else None
+
+
+class Redrive(Chosen, frozen=True):
+    """Back into their queue, same id and place, as if new."""
+
+    event: ClassVar[str] = "dead_redriven"
+
+    def _treat(self, work: Work, held: list[Held]) -> None:
+        for one in held:
+            work.audit(self.queue, one.seq, "redriven", detail=one.reason)
+            move(work, one, lifecycle.after_redrive(one.standing, work.policy(self.queue), work.now))
+        work.policies.known(work.session, self.queue).depth_bound = None  # more messages are in it than were sent
+        work.has_redriven = True
+
+
+class Deletion(Chosen, frozen=True):
+    """They go for good."""
+
+    event: ClassVar[str] = "dead_deleted"
+
+    def _treat(self, work: Work, held: list[Held]) -> None:
+        for one in held:
+            remove(work, one, "deleted")
+
+
+def note(work: Work, count: int, *, queue: str, event: str) -> None:
+    """What somebody did to them, beside the line that each of them has."""
+    if count:
+        work.audit(queue, None, event, detail=f"{count} dead letter{'' if count == 1 else 's'}")
+        work.flush()

@@ -1,0 +1,93 @@
+"""Remembers, for each topic, when it will have something without anybody sending, so that a receive need not look every time.
+
+A look walks the index of due times from a floor on: below it everything was taken up already, a moment ago. Where deleted rows
+are still seen by somebody's snapshot, beginning at the beginning would mean to walk over all of them; that is done once a second,
+or less often where it takes long.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+
+from rowq.store.transaction import Look, Work
+
+LOOK_EVERY_MS = 100
+"""Another process may have scheduled something that we know nothing of."""
+FULL_LOOK_EVERY_MS = 1_000
+HORIZON_MS = 1_500
+"""How far a look reaches ahead: whoever waits looks again once a second in any case."""
+FOR_EVER = 1 << 62
+_MARGIN_MS = 1_000
+"""Below the last look: a transaction that was under way then may have committed since."""
+_SHARE = 50
+"""A look that is not cheap may take one part in so many of the time."""
+_CHEAP_MS = 5
+_LONGEST_MS = 5_000
+"""One that met a stall is not paid for for ever."""
+_BEGINNING = -1
+_MOST = 10_000
+
+
+class _Topic(msgspec.Struct):
+    next: int | None = None
+    looked_at: int | None = None
+    looked_fully_at: int | None = None
+    floor: int = _BEGINNING
+    took_ms: int = 0
+    took_fully_ms: int = 0
+
+
+class Times:
+    def __init__(self) -> None:
+        self._topics: dict[str, _Topic] = {}
+        self._lock = threading.Lock()
+
+    def look(self, topic: str, now: int) -> Look | None:
+        """What to look at now; None when it is too early. The clock may go back: then everything is looked at afresh."""
+        known = self._topics.get(topic)
+        if known is None or known.looked_at is None or now < known.looked_at:
+            return Look(_BEGINNING)
+        since = now - known.looked_at
+        if since < _pause(known.took_ms, 0 if known.next is not None and known.next <= now else LOOK_EVERY_MS):
+            return None
+        if known.looked_fully_at is None or now - known.looked_fully_at >= _pause(known.took_fully_ms, FULL_LOOK_EVERY_MS):
+            return Look(_BEGINNING, known.took_ms < _CHEAP_MS)
+        return Look(known.floor, known.took_ms < _CHEAP_MS)
+
+    def next(self, topic: str) -> int | None:
+        known = self._topics.get(topic)
+        return None if known is None else known.next
+
+    def learn(self, work: Work) -> None:
+        """Takes over what a transaction has found out, once it is committed."""
+        with self._lock:
+            for topic, look in work.looked.items():
+                self._looked(self._of(topic), look, work.now)
+            for topic, due in work.due.items():
+                known = self._of(topic)
+                if known.next is None or due < known.next:
+                    known.next = due
+
+    def _looked(self, known: _Topic, look: Look, now: int) -> None:
+        known.looked_at = now
+        if look.next is not None or (known.next is not None and known.next <= now):
+            known.next = look.next
+        if look.floor == _BEGINNING:
+            known.looked_fully_at, known.took_fully_ms = now, look.took_ms
+        else:
+            known.took_ms = look.took_ms
+        if look.is_complete:
+            known.floor = max(_BEGINNING, now - _MARGIN_MS)
+        else:
+            known.next = now  # there is more of it: the next one looks at once
+
+    def _of(self, topic: str) -> _Topic:
+        if len(self._topics) >= _MOST and topic not in self._topics:
+            self._topics.clear()
+        return self._topics.setdefault(topic, _Topic())
+
+
+def _pause(took_ms: int, usual: int) -> int:
+    return usual if took_ms < _CHEAP_MS else max(usual, min(took_ms * _SHARE, _LONGEST_MS))

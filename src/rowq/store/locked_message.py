@@ -1,0 +1,117 @@
+"""Messages whose state row this transaction has locked, with all that the rules need to know of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rowq.ids import message_id
+from rowq.model.lifecycle import Standing
+from rowq.model.message import State
+from rowq.model.retry import Backoff
+from rowq.store.dialect import Session
+from rowq.store.retry import TryAgain
+
+_QUERIES = {
+    State.READY: "hold_ready",
+    State.SCHEDULED: "hold_scheduled",
+    State.BLOCKED: "hold_blocked",
+    State.LEASED: "hold_leased",
+    State.DEAD: "hold_dead",
+}
+
+_MOST_LOOKS = 50
+
+_backoff = msgspec.json.Decoder(Backoff)
+
+
+class Held(msgspec.Struct):
+    """`place` is where in its table: the position in ready, the due time in scheduled, blocked and dead, the end of the lease."""
+
+    state: State
+    seq: int
+    queue: str
+    sent_at: int
+    message_key: str | None
+    group_key: str | None
+    priority: int
+    ttl_ms: int | None
+    deadline_ms: int | None
+    max_attempts: int | None
+    backoff: bytes | None
+    kv_keys: bytes | None
+    own_id: str | None
+    marks: int
+    attempts: int
+    expires_at: int | None
+    error: str | None
+    place: int | None
+    reason: str | None
+    redeliveries: int
+    died_at: int | None
+    consumer: str | None
+    leased_at: int | None
+
+    @property
+    def id(self) -> str:
+        return self.own_id or message_id(self.seq, self.sent_at)
+
+    @property
+    def deadline(self) -> int | None:
+        return None if self.deadline_ms is None else self.sent_at + self.deadline_ms
+
+    @property
+    def deliveries(self) -> int:
+        """A dead letter counts its deliveries afresh."""
+        return self.attempts if self.reason is None else self.redeliveries
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(
+            self.attempts,
+            self.expires_at,
+            self.error,
+            self.reason,
+            self.redeliveries,
+            self.ttl_ms,
+            self.deadline,
+            self.max_attempts,
+            None if self.backoff is None else _backoff.decode(self.backoff),
+        )
+
+
+def hold(session: Session, seqs: list[int], *states: State) -> list[Held]:
+    """Those of the messages that are in one of the states."""
+    if not seqs:
+        return []
+    held = [Held(state, *row) for state in states for row in session.rows(_QUERIES[state], seqs=seqs)]
+    if State.READY in states and len(held) < len(seqs):
+        held += [Held(State.READY, *row) for row in session.rows("hold_ready_moved", seqs=seqs)]
+    return held
+
+
+def hold_leased(session: Session, seqs: list[int]) -> list[Held]:
+    return [Held(State.LEASED, *row) for row in session.rows("hold_leased", seqs=seqs)]
+
+
+def hold_waiting(session: Session, seqs: list[int]) -> list[Held]:
+    return _hold_all(session, seqs, "find_waiting", State.BLOCKED, State.SCHEDULED, State.READY)
+
+
+def hold_anywhere(session: Session, seqs: list[int]) -> list[Held]:
+    return _hold_all(session, seqs, "find_unfinished", State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD)
+
+
+def _hold_all(session: Session, seqs: list[int], find: str, *states: State) -> list[Held]:
+    """The states in the order in which messages move on by themselves: one that another transaction moves meanwhile is met further on.
+
+    One that it moves back, or writes anew, may be missed all the same: where `find` says that it must be there, it is looked for again."""
+    held = hold(session, seqs, *states)
+    for _ in range(0 if session.is_alone else _MOST_LOOKS):
+        missed = set(seqs) - {one.seq for one in held}
+        astray = [row[0] for row in session.rows(find, seqs=sorted(missed))] if missed else []
+        if not astray:
+            return held
+        held += hold(session, astray, *states)
+    if session.is_alone:
+        return held
+    raise TryAgain("messages move faster than they can be held; nothing was written: try again")

@@ -1,0 +1,1 @@
+"""MariaDB and MySQL: the dialect, sessions, connections and doctor."""

@@ -1,0 +1,177 @@
+"""Connections to MariaDB and MySQL: those that write, and those that read beside them."""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pymysql
+from pymysql.constants import CLIENT
+
+from rowq.clock import running
+from rowq.errors import InvalidArgument
+from rowq.store.mariadb.answer import Raw, ask
+from rowq.store.mariadb.errors import may_pass, refusal
+from rowq.store.mariadb.session import MariadbSession
+from rowq.store.mariadb.statement import MariadbQueries
+from rowq.store.server.connections import Connections, Refused
+
+IMPATIENT = 1
+"""How many seconds a transaction in a fast lane waits for a row that somebody else holds, before it makes room: the least there is."""
+_WAIT_TIMEOUT = 60
+"""The server ends a connection that says nothing for so many seconds, and lets go of what it has locked: its process may be gone."""
+_IDLE_FOR_LONG = 45.0
+_CONNECT_TIMEOUT = 10.0
+_PORT = 3306
+_SWITCHES = {"ssl_verify_cert", "ssl_verify_identity", "ssl_disabled"}
+_SPELLINGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_FLAGS = CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS
+"""Rows that match are counted, also where they are as they should be already; and what belongs together is said at once."""
+
+# Values are quoted by these rules, whatever the server's own are. What MariaDB alone knows stands in a comment that only MariaDB reads.
+_RULES = "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
+_WRITING = f"""\
+SET SESSION {_RULES}, autocommit = 0, sql_safe_updates = 1, innodb_lock_wait_timeout = {IMPATIENT}, lock_wait_timeout = {{timeout}},
+wait_timeout = {_WAIT_TIMEOUT} /*M! , idle_transaction_timeout = 30, in_predicate_conversion_threshold = 0 */;
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"""
+"""Safe updates: a list of keys is looked up by the index, however small the table, and never by a scan that waits for locks. And it stays
+a list: of a thousand keys MariaDB would make a table, and may then read ours from its beginning (a fifth of the time of a large ack)."""
+_READING = f"""\
+SET SESSION {_RULES}, autocommit = 1, sql_safe_updates = 1, lock_wait_timeout = {{timeout}}, wait_timeout = 3600, net_write_timeout = 3600;
+SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"""
+"""Whoever walks through many messages may take a while over each; nothing is locked meanwhile."""
+
+
+class Connection:
+    """One of them, with the session that it carries from transaction to transaction."""
+
+    def __init__(self, raw: Raw, descriptor: int, session: MariadbSession) -> None:
+        self.raw = raw
+        self.session = session
+        self.used_at = running()
+        self._descriptor = descriptor
+        self._lock_wait = IMPATIENT
+
+    @property
+    def is_usable(self) -> bool:
+        """What can be read from a connection that was asked nothing is its end."""
+        return self.raw.open and running() - self.used_at < _IDLE_FOR_LONG and not _is_readable(self._descriptor)
+
+    def begin(self, lock_wait: int) -> MariadbSession:
+        """A transaction begins with whatever is said next."""
+        if lock_wait == self._lock_wait:
+            self.session.begin()
+        else:
+            self.session.begin(b"SET SESSION innodb_lock_wait_timeout = %d" % lock_wait)
+            self._lock_wait = lock_wait
+        return self.session
+
+    def rolls_back(self) -> bool:
+        """False when the connection is of no use any more."""
+        if not self.session.has_spoken:
+            self._lock_wait = 0  # what was to be said first was never said
+            return True
+        if self.session.is_amid:
+            return False
+        try:
+            ask(self.raw, [b"ROLLBACK"])
+        except pymysql.MySQLError:
+            return False
+        return True
+
+    def close(self) -> None:
+        with suppress(pymysql.MySQLError):
+            self.raw.close()
+
+
+class MariadbConnections(Connections[Connection]):
+    """`draw` gives the first of so many new seqs."""
+
+    def __init__(
+        self, parameters: dict[str, Any], queries: MariadbQueries, draw: Callable[[int], int], *, where: str, timeout: float, writing: bool
+    ) -> None:
+        super().__init__(where, timeout)
+        self._parameters = parameters
+        self._queries = queries
+        self._draw = draw
+        settings = (_WRITING if writing else _READING).format(timeout=max(1, int(timeout)))
+        self._settings = settings.encode().split(b";")
+
+    def give_back(self, connection: Connection) -> None:
+        connection.used_at = running()
+        super().give_back(connection)
+
+    def _open(self) -> Connection:
+        try:
+            raw: Raw = pymysql.connect(**_known_to_the_driver(self._parameters), defer_connect=True)
+            opened = _socket(self._parameters, self._timeout)
+            descriptor = opened.fileno()
+            raw._secure = opened.family == socket.AF_UNIX  # passwords may go down a socket of this machine as they are
+            raw.connect(opened)
+            raw._read_timeout = None  # for the greeting only: an answer may take as long as it takes
+            ask(raw, self._settings)
+            session = MariadbSession(raw, self._queries, self._draw)
+            session.learn_limits()
+        except (pymysql.MySQLError, OSError, RuntimeError) as error:  # the last where it lacks a package for the server's passwords
+            raise Refused(refusal(error, self.where), may_pass=may_pass(error)) from error
+        return Connection(raw, descriptor, session)
+
+
+def checked(parameters: dict[str, Any]) -> dict[str, Any]:
+    """What a URL said, as the driver takes it."""
+    if not parameters.get("database"):
+        raise InvalidArgument("the URL names no database: mariadb://user:password@host/database")
+    known = dict(parameters)
+    for name in _SWITCHES & set(known):
+        if (text := str(known[name]).lower()) not in _SPELLINGS:
+            raise InvalidArgument(f"{name} must be true or false, not {known[name]!r}")
+        known[name] = _SPELLINGS[text]
+    if "password" in known:
+        known["password"] = known["password"].encode()  # text would be sent as Latin-1
+    if "ssl_ca" in known:
+        known.setdefault("ssl_verify_cert", True)  # the driver would take any certificate all the same
+    if "unix_socket" in known and not any(name.startswith("ssl_") for name in known):
+        known["ssl_disabled"] = True  # nobody can listen in
+    return known
+
+
+def _known_to_the_driver(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "read_timeout": _CONNECT_TIMEOUT,
+        "charset": "utf8mb4",
+        "autocommit": None,
+        "client_flag": _FLAGS,
+        "program_name": "rowq",
+        **{name: value for name, value in parameters.items() if name != "unix_socket"},
+    }
+
+
+def _socket(parameters: dict[str, Any], timeout: float) -> socket.socket:
+    """Of our own making: the driver's does not notice for hours that the host at the other end is gone."""
+    path = parameters.get("unix_socket")
+    if path is not None:
+        opened = socket.socket(socket.AF_UNIX)
+        try:
+            opened.connect(path)
+        except OSError:
+            opened.close()
+            raise
+        return opened
+    opened = socket.create_connection((parameters.get("host", "localhost"), parameters.get("port", _PORT)), _CONNECT_TIMEOUT)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": int(max(timeout, 10) * 1000)}.items():
+        if hasattr(socket, name):  # not every system has them all
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return opened
+
+
+def _is_readable(descriptor: int) -> bool:
+    if not hasattr(select, "poll"):
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,206 @@
+"""MariaDB and MySQL: any number of processes, on any number of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any, ClassVar
+
+import pymysql
+
+from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
+from rowq.store.app_connection import packages_of, refusal
+from rowq.store.dialect import Finding, Session
+from rowq.store.mariadb.answer import Asking, Raw, ask
+from rowq.store.mariadb.connection import IMPATIENT, Connection, MariadbConnections, checked
+from rowq.store.mariadb.doctor import examine, refused_release
+from rowq.store.mariadb.errors import NEVER_SENT, code_of, is_elsewhere, is_lost, translate
+from rowq.store.mariadb.session import JoinedSession, MariadbSession
+from rowq.store.mariadb.statement import MariadbQueries
+from rowq.store.mariadb.watermark import MariadbHorizon
+from rowq.store.retry import TryAgain
+from rowq.store.server.dialect import ServerDialect
+
+# Read and rendered once in a process, however many brokers it opens.
+_queries = cache(MariadbQueries)
+_SNAPSHOT = b"START TRANSACTION READ ONLY"
+"""Of the moment of the first look at a table. A snapshot from the very beginning could not read tables that are made in between."""
+_MOST_DRAWS = 3
+_ACCEPTED = "a connection of PyMySQL or mysqlclient, a Connection or Session of SQLAlchemy on one of these, or Django's connection"
+
+
+class Mariadb(ServerDialect[Connection]):
+    name = "mariadb"
+    tidy_every = 10
+    parameters: ClassVar[tuple[str, ...]] = (
+        *("unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"),
+        *("ssl_verify_cert", "ssl_verify_identity", "ssl_disabled"),
+    )
+    """What a URL may say beside host, port, user, password and database."""
+
+    def __init__(self, parameters: dict[str, Any], where: str, *, timeout: float) -> None:
+        """`where` names the database in messages, without a password."""
+        known = checked(parameters)
+        super().__init__()
+        self.where = where
+        self.timeout = timeout
+        self._queries = _queries()
+        self._writers = MariadbConnections(known, self._queries, self._draw, where=where, timeout=timeout, writing=True)
+        self._readers = MariadbConnections(known, self._queries, self._draw, where=where, timeout=timeout, writing=False)
+        self._readers.give_back(self._readers.open_at_once())
+        self._check_release()
+
+    def begin(self, durable: bool, patient: bool) -> Connection:  # noqa: ARG002  # the server decides what a commit survives
+        self.keep_time()
+        connection = self._writers.take()
+        connection.begin(max(1, int(self.timeout)) if patient else IMPATIENT)
+        return connection
+
+    def commit(self, connection: Connection) -> None:
+        session = connection.session
+        try:
+            session.finish(b"COMMIT")
+        except BaseException as error:
+            is_in_doubt = session.is_ending and session.has_written and is_lost(error) and code_of(error) != NEVER_SENT
+            self._let_go(self._writers, connection)
+            if not isinstance(error, pymysql.MySQLError):
+                raise
+            failure = self._failure(error)
+            if is_in_doubt:
+                failure = OutcomeUnknown(f"the connection to {self.where} broke while committing: it may or may not have been written")
+            raise failure from error
+        self._writers.give_back(connection)
+
+    def roll_back(self, connection: Connection, error: BaseException) -> None:
+        self._let_go(self._writers, connection)
+        if isinstance(error, pymysql.MySQLError):
+            raise self._failure(error) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        with self.asking() as session:
+            session.begin(_SNAPSHOT)
+            yield session
+            if not session.is_amid:
+                session.finish(b"COMMIT")
+
+    @contextmanager
+    def joining(self, connection: Any) -> Iterator[Session]:
+        session = JoinedSession(connection, self._queries, self._draw, self._asking_of(connection))
+        try:
+            self._check_joinable(connection, session)
+            identity = session.join()
+        except pymysql.MySQLError as error:
+            if is_elsewhere(error):
+                raise self._not_here() from error
+            raise translate(error, self.where) from error
+        if identity != self.identity():
+            raise self._not_here()
+        try:
+            with session.savepoint():
+                yield session
+        except pymysql.MySQLError as error:
+            raise translate(error, self.where) from error
+
+    @contextmanager
+    def migrating(self) -> Iterator[Session]:
+        """Every statement commits by itself, so a migration that is cut off is run again from its beginning."""
+        with self.asking() as session:
+            if session.rows("lock_migrations", seconds=int(self.timeout))[0][0] != 1:
+                raise StoreBusy(f"somebody else is making the tables at {self.where}: try again in a moment")
+            try:
+                yield session
+            finally:
+                session.rows("unlock_migrations")
+
+    def horizon(self) -> MariadbHorizon:
+        return MariadbHorizon(self.asking, self.timeout)
+
+    def tidy(self, *, thoroughly: bool) -> None:  # noqa: ARG002  # InnoDB clears up by itself
+        self.keep_time()
+
+    def examine(self) -> list[Finding]:
+        with self.asking() as session:
+            return examine(session)
+
+    def leave_to_parent(self) -> None:
+        self._writers.leave_to_parent()
+        self._readers.leave_to_parent()
+
+    def hurry(self) -> None:
+        self._writers.hurry()
+        self._readers.hurry()
+
+    def close(self) -> None:
+        self._writers.close()
+        self._readers.close()
+
+    @contextmanager
+    def asking(self) -> Iterator[MariadbSession]:
+        """A session in which every statement stands for itself."""
+        connection = self._readers.take()
+        connection.session.begin()
+        try:
+            yield connection.session
+        except BaseException as error:
+            self._let_go(self._readers, connection)
+            if isinstance(error, pymysql.MySQLError):
+                raise self._failure(error) from error
+            raise
+        if connection.session.is_amid:
+            connection.close()  # rows are on their way that nobody wants any more
+        else:
+            self._readers.give_back(connection)
+
+    def _let_go(self, connections: MariadbConnections, connection: Connection) -> None:
+        """Rolls back, also what a lock that came too late has left standing: that ends a statement only, not its transaction."""
+        if connection.rolls_back():
+            connections.give_back(connection)
+        else:
+            connection.close()
+
+    def _failure(self, error: pymysql.MySQLError) -> RowqError:
+        if is_lost(error):
+            self._writers.forget_idle()
+            self._readers.forget_idle()
+        return translate(error, self.where)
+
+    def _draw(self, count: int) -> int:
+        """On a connection of its own, so that senders do not wait for one another's commits. A number that was lost is never missed."""
+        for _ in range(_MOST_DRAWS - 1):
+            with suppress(TryAgain):
+                return self._draw_once(count)
+        return self._draw_once(count)
+
+    def _draw_once(self, count: int) -> int:
+        with self.asking() as session:
+            return session.draw_last(count) - count + 1
+
+    def _check_release(self) -> None:
+        with self.asking() as session:
+            refused = refused_release(session.rows("read_release")[0][0])
+        if refused:
+            self.close()
+            raise StoreUnavailable(f"{refused} [{self.where}]")
+
+    def _asking_of(self, connection: Raw) -> Asking:
+        """How to talk to the server on an application's connection."""
+        if isinstance(connection, pymysql.Connection):
+            return ask
+        if "MySQLdb" in packages_of(connection) and hasattr(connection, "next_result"):
+            from rowq.store.mariadb.mysqlclient import ask as ask_by_mysqlclient
+
+            return ask_by_mysqlclient
+        raise refusal(connection, _ACCEPTED, self.where)
+
+    def _check_joinable(self, connection: Raw, session: JoinedSession) -> None:
+        if not connection.open:
+            raise StoreUnavailable("this connection is closed")
+        if connection.character_set_name() != "utf8mb4":
+            raise InvalidArgument("within() needs a connection with charset='utf8mb4': give that to its driver, or to its URL")
+        if connection.get_autocommit() and not session.has_transaction():
+            raise InvalidArgument("this connection has no open transaction: call connection.begin() first, or turn autocommit off")
+
+    def _not_here(self) -> InvalidArgument:
+        return InvalidArgument(f"within() needs a connection to {self.where}, where the queue lives; this is another database")

@@ -1,0 +1,1 @@
+"""PostgreSQL: its dialect, sessions, connections and doctor."""

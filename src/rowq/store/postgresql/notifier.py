@@ -1,0 +1,190 @@
+"""Tells other processes by NOTIFY, outside the transactions that it tells of: a commit with a notification in it waits for all others.
+
+Two threads with a connection each, begun when they are first needed: one tells what has gathered, one listens. Behind a pooler
+that gives each transaction another backend nothing arrives; a word to itself shows whether it does.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+
+import msgspec
+import psycopg
+
+from rowq.clock import running
+from rowq.errors import RowqError
+from rowq.store.notify.notifier import Herald, Tidings
+from rowq.store.postgresql.connection import PostgresqlConnections
+from rowq.store.postgresql.session import PostgresqlQueries
+
+_log = logging.getLogger("rowq.herald")
+
+_PAUSE = 0.02
+"""Between two notifications of one process: what is told meanwhile goes together."""
+_MOST_BYTES = 7_900
+"""PostgreSQL takes 8,000."""
+_PROBE_EVERY = 15.0
+_LOOK_UP_EVERY = 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+
+class PostgresqlHerald(Herald):
+    def __init__(self, connections: PostgresqlConnections, queries: PostgresqlQueries, channel: str) -> None:
+        super().__init__()
+        self._connections = connections
+        self._queries = queries
+        self._channel = channel
+        self._hear: Callable[[Tidings], None] = lambda tidings: None
+        self._box = Tidings()
+        self._changed = threading.Condition()
+        self._is_closed = threading.Event()
+        self._is_probing = False
+        self._heard_at: float | None = None
+        self._teller: threading.Thread | None = None
+        self._listener: threading.Thread | None = None
+        self._listening: psycopg.Connection[tuple[object, ...]] | None = None
+
+    def listen(self, hear: Callable[[Tidings], None]) -> None:
+        """Begins when somebody first asks whether it is heard: who never waits needs no connection for it."""
+        self._hear = hear
+
+    def tell(self, tidings: Tidings) -> None:
+        with self._changed:
+            if self._is_closed.is_set():
+                return
+            self._box.add(tidings)
+            self._start_telling()
+            self._changed.notify()
+
+    def is_heard(self) -> bool:
+        with self._changed:
+            if self._listener is None and not self._is_closed.is_set():
+                self._listener = threading.Thread(target=self._listen_on, name="rowq-herald-listening", daemon=True)
+                self._listener.start()
+        return self._heard_at is not None
+
+    def leave_to_parent(self) -> None:
+        self._is_closed.set()
+        self._changed = threading.Condition()
+        if self._listening is not None:
+            _inherited.append(self._listening)
+
+    def close(self) -> None:
+        """What is in the box is told first: a program that sends and ends should still wake those who wait.
+
+        The listener waits for a notification, so it is sent one: to cancel a connection that is idle does not wake it.
+        """
+        with self._changed:
+            self._is_closed.set()
+            if self._listener is not None:
+                self._is_probing = True
+                self._start_telling()
+            self._changed.notify_all()
+        if self._teller is not None:
+            self._teller.join(timeout=2)
+        if self._listener is not None:
+            self._listener.join(timeout=2)
+
+    def _start_telling(self) -> None:
+        if self._teller is None:
+            self._teller = threading.Thread(target=self._tell_on, name="rowq-herald-telling", daemon=True)
+            self._teller.start()
+
+    def _tell_on(self) -> None:
+        connection: psycopg.Connection[tuple[object, ...]] | None = None
+        pause = _FIRST_PAUSE
+        while True:
+            with self._changed:
+                while not self._has_word() and not self._is_closed.is_set():
+                    self._changed.wait()
+                if not self._has_word():
+                    break
+                tidings, self._box = self._box, Tidings()
+                is_probing, self._is_probing = self._is_probing, False
+            try:
+                connection = connection or self._connections.open_plain()
+                for payload in self._payloads(tidings, is_probing):
+                    connection.execute(self._queries.of_one("notify").driver_text, {"channel": self._channel, "payload": payload})
+                pause = _FIRST_PAUSE
+            except (psycopg.Error, RowqError):
+                connection = None  # nobody's correctness hangs on it: they look once a second
+                self._is_closed.wait(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            self._is_closed.wait(_PAUSE)
+        if connection is not None:
+            connection.close()
+
+    def _has_word(self) -> bool:
+        return bool(self._box.ready or self._box.settings or self._is_probing)
+
+    def _payloads(self, tidings: Tidings, is_probing: bool) -> list[str]:
+        """As many as are needed to stay below what PostgreSQL takes."""
+        topics = list(tidings.ready.items())
+        payloads = [_write(self.me, Tidings({}, tidings.settings))] if is_probing or tidings.settings or not topics else []
+        size = len(topics)
+        while topics:
+            payload = _write(self.me, Tidings(dict(topics[:size])))
+            if len(payload.encode()) > _MOST_BYTES and size > 1:
+                size = (size + 1) // 2
+                continue
+            payloads.append(payload)
+            topics = topics[size:]
+        return payloads
+
+    def _listen_on(self) -> None:
+        pause, was_heard = _FIRST_PAUSE, False
+        while not self._is_closed.is_set():
+            try:
+                with self._connections.open_plain() as connection:
+                    self._listening = connection
+                    connection.execute(f'LISTEN "{self._channel}"')
+                    was_heard, pause = self._receive(connection, was_heard), _FIRST_PAUSE
+            except (psycopg.Error, RowqError) as error:
+                if self._heard_at is not None and not self._is_closed.is_set():
+                    _log.warning("no notifications for now, everybody looks once a second instead: %s", error)
+            self._heard_at = None
+            self._is_closed.wait(pause * (0.5 + random.random()))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _receive(self, connection: psycopg.Connection[tuple[object, ...]], was_heard: bool) -> bool:
+        probed_at = None
+        while not self._is_closed.is_set():
+            if probed_at is None or running() - probed_at > _PROBE_EVERY:
+                if probed_at is not None and (self._heard_at is None or self._heard_at < probed_at):
+                    self._heard_at = None
+                probed_at = running()
+                self._probe()
+            for notification in connection.notifies(timeout=_LOOK_UP_EVERY):
+                self._take(notification.payload)
+                was_heard = True
+                if self._is_closed.is_set():
+                    break
+        return was_heard
+
+    def _probe(self) -> None:
+        with self._changed:
+            self._is_probing = True
+            self._start_telling()
+            self._changed.notify()
+
+    def _take(self, payload: str) -> None:
+        self._heard_at = running()
+        try:
+            sender, tidings = _read(payload)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return  # of another release, or of a stranger
+        if sender != self.me:
+            self._hear(tidings)
+
+
+_read = msgspec.json.Decoder(tuple[str, Tidings]).decode
+
+_inherited: list[psycopg.Connection[tuple[object, ...]]] = []
+"""What a child of a fork has found open: to close it would say goodbye in the parent's name."""
+
+
+def _write(sender: str, tidings: Tidings) -> str:
+    return msgspec.json.encode((sender, tidings)).decode()

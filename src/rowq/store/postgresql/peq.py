@@ -1,0 +1,105 @@
+"""The SQL door: procedures, functions and views in a schema of the user's database, by which a client of PEQ works on a queue of ours.
+
+The schema's name is the queue's. What the engine knows in numbers (settings, marks, limits) is written into the SQL when the door is
+made, so that it stands in one place.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+import msgspec
+
+from rowq.errors import InvalidArgument
+from rowq.model.draft import GROUPED, HAS_DEADLINE, HAS_OWN_ID, KEYED, MODE_MARKS
+from rowq.model.duration import LONGEST_MS
+from rowq.model.payload import MAX_DEPTH
+from rowq.model.queue import Policy, Settings, check_own_name
+from rowq.model.retry import Exponential
+from rowq.model.stream import UNTIL_SETTLED
+from rowq.store.dialect import Finding, Session
+from rowq.store.query import read_sql
+
+SETTINGS = Settings(lease_ms=30_000, max_attempts=8, backoff=Exponential(base_ms=0, cap_ms=0), keep="body")
+"""What a queue gets with its door, where nobody has said otherwise: seven retries, at once, and a history."""
+
+_LONGEST_NAME = 63
+"""PostgreSQL cuts off longer ones."""
+_STATEMENT = re.compile(r"^(?=(?:CREATE|INSERT|UPDATE) )", re.MULTILINE)
+_VIEW = re.compile(r"^CREATE OR REPLACE VIEW \{door\}\.(\w+)", re.MULTILINE)
+_FILES = ("rules", "moves", "verbs", "views")
+_PINNED = "\n".join(
+    ["SET search_path = pg_catalog, pg_temp"]
+    + [f"SET enable_{way} = off" for way in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin")]
+)
+"""What holds inside a function that looks into tables. A session plans each statement once: by what it finds in a table that is empty at
+that moment it would read all of it for ever after, and not only the row that is asked for."""
+
+
+def make_door(session: Session, queue: str, tables: str) -> None:
+    """Makes the door, or makes it anew. `tables` is the schema of the engine's own."""
+    door = _check_door(queue, tables)
+    is_there, is_door, is_full, lacks_uuids = session.rows("look_at_door", door=door)[0]
+    if is_full and not is_door:
+        raise InvalidArgument(f"the schema {door!r} holds other things than a door to these tables: choose another name, or drop it first")
+    files = (*(() if is_there else ("schema",)), *(("uuid",) if lacks_uuids else ()), *_FILES)
+    session.install([statement for file in files for statement in _statements(file, door, tables)])
+
+
+def _statements(file: str, door: str, tables: str) -> list[str]:
+    """Of one of the files, for a door. A name has no character that SQL would read as anything else inside quotes."""
+    script = read_sql(f"peq/{file}.sql")
+    for word, text in _words(door, tables).items():
+        script = script.replace(f"{{{word}}}", text)
+    return _STATEMENT.split(script)[1:]
+
+
+def examine(session: Session) -> Finding:
+    """Whether every door is made of the SQL of this release, and whole: whoever drops our tables drops the views that show them."""
+    views = _VIEW.findall(read_sql("peq/views.sql"))
+    doors = session.rows("list_doors", fingerprint=_fingerprint(), views=",".join(views))
+    for fault, faulty in (
+        ("made by another release", [door for door, is_new, _ in doors if not is_new]),
+        ("without some of their views, which went with the tables that they showed", [door for door, _, has in doors if has < len(views)]),
+    ):
+        if faulty:
+            advice = f"run `rowq peq install {faulty[0]}` again, and so for each of them"
+            return Finding("doors", False, f"{fault}: {', '.join(faulty)}", advice)
+    return Finding("doors", True, ", ".join(door for door, *_ in doors) or "none")
+
+
+def _check_door(queue: str, tables: str) -> str:
+    door = check_own_name(queue)
+    if len(door) > _LONGEST_NAME or door.startswith("pg_") or door in (tables, "public", "information_schema"):
+        raise InvalidArgument(
+            f"{door!r} cannot be the schema of a door: take a name of up to {_LONGEST_NAME} characters that no other schema has, "
+            "and that does not begin with pg_"
+        )
+    return door
+
+
+def _words(door: str, tables: str) -> dict[str, str]:
+    return {"door": f'"{door}"', "tables": f'"{tables}"', "queue": door, "fingerprint": _fingerprint(), **_facts()}
+
+
+def _fingerprint() -> str:
+    scripts = [read_sql(f"peq/{file}.sql") for file in _FILES]
+    return sha256("\n".join([*scripts, *_facts().values()]).encode()).hexdigest()[:16]
+
+
+def _facts() -> dict[str, str]:
+    return {
+        "pinned": _PINNED,
+        "defaults": msgspec.json.encode(Policy()).decode(),
+        "settings": msgspec.json.encode(SETTINGS).decode(),
+        "bound": str(KEYED | GROUPED),
+        "has_deadline": str(HAS_DEADLINE),
+        "has_own_id": str(HAS_OWN_ID),
+        "at_most_once": str(MODE_MARKS["at_most_once"]),
+        "at_least_once": str(MODE_MARKS["at_least_once"]),
+        "until_settled": str(UNTIL_SETTLED),
+        "longest": str(LONGEST_MS),
+        "deepest": str(MAX_DEPTH),
+        "deeper": f"{{{MAX_DEPTH + 1}}}",
+    }

@@ -1,0 +1,104 @@
+"""Requests that may be retried: the second try gets the answer of the first, from the same transaction that wrote the messages."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from rowq.errors import RequestConflict, RowqError
+from rowq.ids import message_ids, origin_of
+from rowq.store.call import Send
+from rowq.store.transaction import Work
+
+KEPT_MS = 3_600_000
+"""How long an answer is remembered: longer than any client goes on trying."""
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """Ids that were given in a row: three numbers instead of thousands of texts."""
+
+    first: int
+    count: int
+    sent_at: int
+
+
+_Answer = list[str] | _Run
+_answer = msgspec.json.Decoder(_Answer).decode
+
+
+class Requests:
+    """The named requests among calls that arrived together."""
+
+    def __init__(self, work: Work, calls: list[Send]) -> None:
+        self._work = work
+        self._fresh: dict[str, Send] = {}
+        self._repeated: list[Send] = []
+        ids = sorted({_id(call) for call in calls if call.request is not None})
+        rows = work.session.rows("find_requests", ids=ids) if ids else []
+        self._answered = {id: (fingerprint, answer) for id, fingerprint, answer in rows}
+
+    def settles(self, call: Send) -> bool:
+        """True when the request was here before: there is nothing to write for it."""
+        if call.request is None:
+            return False
+        id = _id(call)
+        if id in self._answered:
+            fingerprint, answer = self._answered[id]
+            if fingerprint != _fingerprint(call):
+                call.error = _conflict(call)
+            else:
+                call.result = _unpacked(_answer(answer))
+            return True
+        if id in self._fresh:
+            self._repeated.append(call)
+            return True
+        self._fresh[id] = call
+        return False
+
+    def remember(self) -> None:
+        """Writes the answers of the new ones, and gives them to those who asked twice at once."""
+        for id, call in self._fresh.items():
+            if call.result is not None:
+                answer = msgspec.json.encode(_packed(call.result, self._work.now))
+                self._work.session.write("insert_request", id=id, at=self._work.now, fingerprint=_fingerprint(call), answer=answer)
+        for call in self._repeated:
+            first = self._fresh[_id(call)]
+            if _fingerprint(call) != _fingerprint(first):
+                call.error = _conflict(call)
+            else:
+                call.result = first.result
+                call.error = first.error if isinstance(first.error, RowqError) else None
+
+
+def retire(work: Work, limit: int) -> int:
+    ids = [row[0] for row in work.session.rows("list_old_requests", cutoff=work.now - KEPT_MS, limit=limit)]
+    if ids:
+        work.session.write("delete_requests", ids=ids)
+    return len(ids)
+
+
+def _id(call: Send) -> str:
+    """Of one caller: another one's requests are none of its business."""
+    return f"{call.queue}/{call.actor or ''}/{call.request}"
+
+
+def _fingerprint(call: Send) -> bytes:
+    """Of the messages without their headers: a trace of requests gives every try a new one."""
+    said = [msgspec.structs.replace(message, headers=None) for message in call.messages]
+    return hashlib.blake2b(msgspec.msgpack.encode(said), digest_size=16).digest()
+
+
+def _packed(ids: list[str], now: int) -> _Answer:
+    origin = origin_of(ids[0]) if ids else None
+    if origin is not None and message_ids(origin.seq, len(ids), now) == ids:
+        return _Run(origin.seq, len(ids), now)
+    return ids
+
+
+def _unpacked(answer: _Answer) -> list[str]:
+    return message_ids(answer.first, answer.count, answer.sent_at) if isinstance(answer, _Run) else answer
+
+
+def _conflict(call: Send) -> RequestConflict:
+    return RequestConflict(f"the idempotency key {call.request!r} was used for other messages already: take a new key for each request")

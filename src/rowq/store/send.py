@@ -1,0 +1,286 @@
+"""Sending: new bodies into rowq_messages, each with one row in the state where it starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from rowq.errors import IdTaken, PayloadRejected, PayloadTooLarge, QueueFull, RowqError
+from rowq.ids import message_id, message_ids, origin_of
+from rowq.model import lifecycle
+from rowq.model.draft import Prepared, check_moment, with_delay
+from rowq.model.message import State
+from rowq.model.payload import Format, decode
+from rowq.model.queue import Policy
+from rowq.store import groups
+from rowq.store.call import Send
+from rowq.store.dialect import Row
+from rowq.store.lock import lock_groups, lock_keys
+from rowq.store.locked_message import hold_waiting
+from rowq.store.place import put_back, put_ready, put_scheduled, take_out
+from rowq.store.policy import Known, check_payload
+from rowq.store.request import Requests
+from rowq.store.transaction import Work
+from rowq.store.transition import expire
+
+_fields = msgspec.structs.astuple
+
+
+def send(work: Work, calls: list[Send]) -> None:
+    """Writes every call that its queue admits; a call that is refused gets its error and writes nothing."""
+    requests = Requests(work, calls) if any(call.request for call in calls) else None
+    admission = _Admission(work)
+    admitted = [call for call in calls if not (requests and requests.settles(call)) and admission.lets_in(call)]
+    if admitted:
+        _write(work, admitted)
+    if requests:
+        requests.remember()
+
+
+def _write(work: Work, admitted: list[Send]) -> None:
+    special = [call for call in admitted if not call.is_plain]
+    waiting = _WaitingKeys(work, special)
+    heads = _Heads(work, special)
+    seq = work.session.draw_seqs(sum([len(call.messages) for call in admitted]))
+    for call in admitted:
+        work.act_for(call.actor)
+        policy = work.policy(call.queue)
+        if call.is_plain and policy.ttl_ms == 0:
+            call.result = _insert_plain(work, call, seq, policy)
+        else:
+            call.result = [
+                waiting.replaced(message) or _insert(work, message, number, policy, waiting, heads)
+                for number, message in enumerate(call.messages, seq)
+            ]
+        seq += len(call.messages)
+    heads.leave_unused()
+    work.flush()
+
+
+def _insert_plain(work: Work, call: Send, first: int, policy: Policy) -> list[str]:
+    """Messages that are ready at once and have nothing hanging on them, in bulk: the hot path."""
+    now, queue, changes, count = work.now, call.queue, work.changes, len(call.messages)
+    changes["insert_plain_message"].extend(
+        # As a bytearray, which the driver of SQLite takes as it is; bytes it would ask for an adapter first, at twice the price.
+        [(seq, now, queue, m.format, bytearray(m.payload), m.priority) for seq, m in enumerate(call.messages, first)]
+    )
+    _add_run(changes["make_ready"], first, first + count - 1)
+    if work.tally is not None:
+        work.tally.counts[queue, "enqueued"] += count
+    if policy.audit:
+        _add_run(changes["audit_enqueued"], first, first + count - 1, work.actor)
+    work.ready_at(queue, -max([message.priority for message in call.messages]), first, count)
+    return message_ids(first, count, now)
+
+
+def _add_run(runs: list[Row], first: int, last: int, *common: str | None) -> None:
+    """Runs of seqs that follow one another, as those of callers who came together do, are written by one statement."""
+    if runs and runs[-1][1] == first - 1 and runs[-1][2:] == common:
+        runs[-1] = (runs[-1][0], last, *common)
+    else:
+        runs.append((first, last, *common))
+
+
+def _insert(work: Work, message: Prepared, seq: int, policy: Policy, waiting: _WaitingKeys, heads: _Heads) -> str:
+    now, queue = work.now, message.queue
+    message = with_delay(message, now)
+    due = now + message.delay_ms
+    expires_at = lifecycle.expires_at(now, due, message.ttl_ms, policy)
+    work.changes["insert_message"].append((seq, now, *_fields(message)))
+    if message.group_key is not None and not heads.join(queue, message.group_key, seq):
+        work.changes["insert_blocked"].append((queue, message.group_key, seq, due, 0, expires_at, None))
+    elif due > now:
+        put_scheduled(work, queue, due, seq, 0, expires_at, None)
+    else:
+        put_ready(work, queue, message.priority, seq, seq, 0, expires_at, None)
+    if expires_at is not None or message.deadline_ms is not None:
+        deadline = None if message.deadline_ms is None else now + message.deadline_ms
+        work.changes["insert_expiring"].append((seq, queue, lifecycle.ends_at(expires_at, deadline)))
+    if message.own_id is not None:
+        work.changes["insert_own_id"].append((message.own_id, seq, queue))
+    if work.tally is not None:
+        work.tally.counts[queue, "enqueued"] += 1
+    if policy.audit:
+        work.changes["insert_audit"].append((now, queue, seq, "enqueued", None, work.actor, None))
+    id = message.own_id or message_id(seq, now)
+    if message.message_key is not None:
+        waiting.hold(message, seq, id)
+    return id
+
+
+class _Admission:
+    """Lets calls in, one after another, knowing those that were let in before and are not written yet."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._admitted: defaultdict[str, int] = defaultdict(int)
+        self._own_ids: defaultdict[str, set[str]] = defaultdict(set)
+
+    def lets_in(self, call: Send) -> bool:
+        work = self._work
+        try:
+            known = work.policies.known(work.session, call.queue)
+            _check_messages(known, call, work.now)
+            if not call.is_plain:
+                self._check_own_ids(call)
+            if known.policy.max_depth:
+                self._check_depth(known, call)
+            work.policies.create(work.session, call.queue, work.now)
+        except RowqError as error:
+            call.error = error
+            return False
+        if not call.is_plain:
+            self._own_ids[call.queue].update(message.own_id for message in call.messages if message.own_id is not None)
+        return True
+
+    def _check_own_ids(self, call: Send) -> None:
+        own_ids = [message.own_id for message in call.messages if message.own_id is not None]
+        if not own_ids:
+            return
+        taken = {row[0] for row in self._work.session.rows("find_own_ids", ids=own_ids, queue=call.queue)}
+        taken |= self._own_ids[call.queue].intersection(own_ids) | _given_out(self._work, own_ids)
+        for position, message in enumerate(call.messages):
+            if message.own_id in taken:
+                where = f"position {position}: " if len(call.messages) > 1 else ""
+                raise IdTaken(f"{where}a message with the id {message.own_id!r} was sent already: send each id once")
+            if message.own_id is not None:
+                taken.add(message.own_id)
+
+    def _check_depth(self, known: Known, call: Send) -> None:
+        """Exact, but counted only when it may matter: the bound grows with our own sends, and falls when it is counted again."""
+        limit, wanted, queue = known.policy.max_depth, len(call.messages), call.queue
+        news = self._work.news()
+        if known.depth_bound is None or known.counted_at != news or known.depth_bound + wanted > limit:
+            known.depth_bound = self._work.session.rows("count_depth", queue=queue, most=limit + 1)[0][0] + self._admitted[queue]
+            known.counted_at = news
+            wanted = _count_new(self._work, call)
+        if wanted and known.depth_bound + wanted > limit:
+            holds = f"{known.depth_bound} of at most {limit}" if known.depth_bound <= limit else f"more than its {limit}"
+            raise QueueFull(f"{queue!r} holds {holds} messages: wait until some are done, or raise max_depth")
+        known.depth_bound += wanted
+        self._admitted[queue] += wanted
+
+
+def _check_messages(known: Known, call: Send, now: int) -> None:
+    limit, schema = known.policy.max_payload_bytes, known.policy.schema
+    if call.size <= limit and schema is None and call.is_plain:
+        return
+    for position, message in enumerate(call.messages):
+        try:
+            check_moment(message, now)
+            if len(message.payload) > limit:
+                raise PayloadTooLarge(
+                    f"the payload takes {len(message.payload)} bytes, {call.queue!r} allows {limit}: "
+                    "send a reference to it, or raise max_payload_bytes"
+                )
+            if schema is not None:
+                check_payload(known, _json_value(message))
+        except RowqError as error:
+            raise (error if len(call.messages) == 1 else type(error)(f"position {position}: {error}")) from None
+
+
+def _json_value(message: Prepared) -> object:
+    if message.format == Format.BYTES:
+        raise PayloadRejected("the payload is bytes, and the queue's schema asks for JSON")
+    return decode(message.format, message.payload)
+
+
+def _given_out(work: Work, ids: list[str]) -> set[str]:
+    """Those that look like ours and are: an id that rowq made names that message alone, in whichever queue it is."""
+    origins = {origin.seq: id for id in ids if (origin := origin_of(id)) is not None}
+    rows = work.session.rows("find_told_origins", seqs=sorted(origins)) if origins else []
+    return {origins[seq] for seq, sent_at in rows if message_id(seq, sent_at) == origins[seq]}
+
+
+def _count_new(work: Work, call: Send) -> int:
+    """Without those that only replace a message which waits under their key: a full queue still takes them."""
+    keys = {message.message_key for message in call.messages if message.message_key is not None}
+    unkeyed = sum(1 for message in call.messages if message.message_key is None)
+    rows = work.session.rows("lock_waiting_keys", queue=call.queue, keys=sorted(keys)) if keys else []
+    return unkeyed + len(keys) - (len(hold_waiting(work.session, sorted(seq for _, seq in rows))) if rows else 0)
+
+
+class _WaitingKeys:
+    """Which keyed messages of a batch replace one that waits, in the database or earlier in the batch itself."""
+
+    def __init__(self, work: Work, calls: list[Send]) -> None:
+        self._work = work
+        self._holders: dict[tuple[str, str], tuple[int, str]] = {}
+        asked: defaultdict[str, set[str]] = defaultdict(set)
+        for call in calls:
+            asked[call.queue].update(message.message_key for message in call.messages if message.message_key is not None)
+        for queue, keys in sorted(asked.items()):  # locks are taken in one order by all
+            if keys:
+                self._find_holders(queue, sorted(keys))
+
+    def replaced(self, message: Prepared) -> str | None:
+        """The id of the message that now carries this one's payload and headers; None when nothing waits under its key."""
+        if message.message_key is None or (holder := self._holders.get((message.queue, message.message_key))) is None:
+            return None
+        seq, id = holder
+        self._work.flush()  # the holder may be an earlier message of this very batch
+        self._work.changes["replace_body"].append((message.format, message.payload, message.headers, seq))
+        self._renew(message, seq)
+        self._work.audit(message.queue, seq, "replaced")
+        return id
+
+    def hold(self, message: Prepared, seq: int, id: str) -> None:
+        key = message.message_key or ""
+        self._holders[message.queue, key] = (seq, id)
+        self._work.changes["hold_key"].append((message.queue, key, seq))
+
+    def _find_holders(self, queue: str, keys: list[str]) -> None:
+        """A holder past its time is nobody: whoever took its place would die with it."""
+        work = self._work
+        seqs = sorted(lock_keys(work.session, queue, keys).values())
+        for held in hold_waiting(work.session, seqs) if seqs else []:
+            if not expire(work, held, work.policy(queue)):
+                self._holders[queue, held.message_key or ""] = (held.seq, held.id)
+        groups.call_up(work)
+
+    def _renew(self, message: Prepared, seq: int) -> None:
+        """refresh_ttl: a replacement lives as long as a new message would.
+
+        And where others write at the same time, the state row is written anew in any case: a claim that began before this commits
+        must not find the row free and hand out the body of before."""
+        work, policy = self._work, self._work.policy(message.queue)
+        if not policy.refresh_ttl and work.session.is_alone:
+            return
+        for held in hold_waiting(work.session, [seq]):
+            due = work.now if held.place is None or held.state is State.READY else held.place
+            expires_at = lifecycle.expires_at(work.now, due, held.ttl_ms, policy) if policy.refresh_ttl else held.expires_at
+            take_out(work, held)
+            put_back(work, held, expires_at)
+            if policy.refresh_ttl and (ends_at := lifecycle.ends_at(expires_at, held.deadline)) is not None:
+                work.changes["insert_expiring"].append((seq, message.queue, ends_at))
+
+
+class _Heads:
+    """Which groups of a batch have a head already, in the database or earlier in the batch itself."""
+
+    def __init__(self, work: Work, calls: list[Send]) -> None:
+        self._work = work
+        self._taken: set[tuple[str, str]] = set()
+        self._unused: set[tuple[str, str]] = set()
+        asked: defaultdict[str, set[str]] = defaultdict(set)
+        for call in calls:
+            asked[call.queue].update(message.group_key for message in call.messages if message.group_key is not None)
+        for queue, named in sorted(asked.items()):
+            if named:
+                led = lock_groups(work.session, queue, sorted(named))
+                self._taken.update((queue, group) for group in led)
+                self._unused.update((queue, group) for group in named - led.keys())
+
+    def join(self, queue: str, group: str, seq: int) -> bool:
+        if (queue, group) in self._taken:
+            return False
+        self._taken.add((queue, group))
+        self._unused.discard((queue, group))
+        self._work.changes["set_group_head"].append((queue, group, seq))
+        return True
+
+    def leave_unused(self) -> None:
+        """Groups that were reserved for messages which have replaced others instead."""
+        if not self._work.session.is_alone:
+            self._work.changes["delete_group_head"].extend(sorted(self._unused))

@@ -1,0 +1,1 @@
+"""What PostgreSQL and MariaDB have in common."""

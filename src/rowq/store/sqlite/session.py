@@ -1,0 +1,100 @@
+"""How SQLite runs named queries: no locks to take, lists as JSON, one row without executemany."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from rowq.store.dialect import Row, Session
+from rowq.store.query import LIST_PARAMETER, PARAMETER, VALUES, Queries
+
+MAX_ROWS_AT_ONCE = 64
+_LOCK_CLAUSE = re.compile(r"\s+FOR UPDATE[^\n]*\Z")
+"""There is one writer at a time: nothing to lock."""
+
+
+class SqliteSession(Session):
+    is_alone = True
+
+    def __init__(self, connection: sqlite3.Connection, queries: SqliteQueries) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()  # one for all: the shorthand on the connection makes a new one each time
+        self._cursor.row_factory = None  # an application's own connection may have one
+        self._queries = queries
+
+    def rows(self, query: str, /, **values: Any) -> list[Row]:
+        return self._cursor.execute(self._queries.bind(query, values), values).fetchall()
+
+    def run(self, query: str, /, **values: Any) -> int:
+        return self._cursor.execute(self._queries.bind(query, values), values).rowcount
+
+    def many(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+        text = self._queries.by_position(query, columns)
+        if len(rows) == 1:
+            self._cursor.execute(text, rows[0])
+        elif self._queries.takes_several(query):
+            self._insert(query, columns, rows)
+        else:
+            self._cursor.executemany(text, rows)
+
+    def _insert(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+        """Several rows a statement. executemany lets go of the interpreter lock for every row and has to win it back, which costs
+        more than the row where an event loop wants it too."""
+        start, left = 0, len(rows)
+        while left:
+            size = min(left, MAX_ROWS_AT_ONCE)
+            values = tuple(chain.from_iterable(rows[start : start + size]))
+            self._cursor.execute(self._queries.of_several(query, columns, size), values)
+            start, left = start + size, left - size
+
+    def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
+        self.run("insert_leased_alike", tokens=msgspec.json.encode(tokens).decode(), **values)
+
+    def install(self, statements: Sequence[str]) -> None:
+        for statement in statements:
+            self._connection.execute(statement)
+
+    def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
+        yield from self._connection.execute(self._queries.bind(query, values), values)
+
+
+class SqliteQueries(Queries):
+    """A list is bound as a JSON array. One value in a list is bound as it is: opening json_each costs more than a whole lookup."""
+
+    def __init__(self) -> None:
+        super().__init__("sqlite", lambda text: _LOCK_CLAUSE.sub("", text))
+        self._several: dict[tuple[str, int], str] = {}
+        self._values = {name: match for name in self.names() if (match := VALUES.search(self[name]))}
+        self._of_one = {name: LIST_PARAMETER.sub(r":\1", self[name]) for name in self.names()}
+        self._of_many = {name: LIST_PARAMETER.sub(r"SELECT value FROM json_each(:\1)", self[name]) for name in self.names()}
+
+    def takes_several(self, query: str) -> bool:
+        """Whether it is an insert of values, which may stand there more than once."""
+        return query in self._values
+
+    def of_several(self, query: str, columns: tuple[str, ...], count: int) -> str:
+        """The insert with so many rows of values, one behind the other."""
+        known = self._several.get((query, count))
+        if known is None:
+            match, text = self._values[query], self[query]
+            place = {column: number for number, column in enumerate(columns, 1)}
+            rows = [PARAMETER.sub(lambda name, row=row: f"?{row * len(columns) + place[name[1]]}", match[1]) for row in range(count)]
+            known = self._several[query, count] = f"{text[: match.start()]}VALUES {', '.join(rows)}{text[match.end() :]}"
+        return known
+
+    def bind(self, query: str, values: dict[str, Any]) -> str:
+        """The text to run; lists among the values are replaced by what it takes."""
+        texts = self._of_one
+        for name, value in values.items():
+            if type(value) is list:
+                if len(value) == 1:
+                    values[name] = value[0]
+                else:
+                    values[name] = msgspec.json.encode(value).decode()
+                    texts = self._of_many
+        return texts[query]

@@ -1,0 +1,1 @@
+"""Streams of messages in numbered batches, staged messages and archive segments, as rows."""

@@ -1,0 +1,200 @@
+"""The ledger: which messages are in which batch of which stream, and which of them are settled. Each verb is one transaction, and takes
+the stream's row first; it refuses before it writes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from rowq.errors import InvalidArgument, StreamNotFound, StreamTaken
+from rowq.ids import Receipt
+from rowq.model.lifecycle import Ack
+from rowq.model.stream import Ahead, Held, Stream
+from rowq.store import groups
+from rowq.store.call import Settle
+from rowq.store.dialect import Row, Session
+from rowq.store.settle import settle
+from rowq.store.stream.batch import gather
+from rowq.store.transaction import Work
+
+T = TypeVar("T")
+
+KEPT_BATCHES = 200
+"""So many settled ones stay listed: Spark itself remembers a hundred."""
+BEAT_EVERY_MS = 1_000
+"""A stream that asks and finds nothing is written down so often, and not each time: that would be a sync for nothing."""
+_PIECE = 1_000
+
+
+def claim(work: Work, name: str, queues: Sequence[str]) -> Held:
+    """Whoever comes last has the stream: older epochs are refused from now on."""
+    _refuse_at_most_once(work, queues)
+    work.session.write("insert_stream", name=name, queues=_json(queues), created_at=work.now)
+    stream = lock(work, name)
+    advance(work, stream, epoch=stream.epoch + 1, queues=list(queues))
+    return Held(stream.epoch + 1, stream.acked_batch, stream.floor)
+
+
+def take(work: Work, name: str, epoch: int, after: int, most: int, most_bytes: int) -> int:
+    """Settles what is behind the checkpoint, and gives the number of the batch that comes next; `after` itself when there is nothing."""
+    stream = lock(work, name)
+    stream.check(epoch, after)
+    known: int | None = work.session.rows("find_batch_after", stream=name, after=after)[0][0]
+    if known is None:
+        _refuse_at_most_once(work, stream.queues)
+    _ack(work, stream, after)
+    number, next_batch = after if known is None else known, stream.next_batch
+    if known is None and _lease_batch(work, stream, most, most_bytes):
+        number, next_batch = stream.next_batch, stream.next_batch + 1
+    is_idle = number == after == stream.acked_batch
+    if not is_idle or work.now - stream.beat_at >= BEAT_EVERY_MS:
+        advance(work, stream, acked_batch=after, next_batch=next_batch)
+    return number
+
+
+def lease_ahead(work: Work, name: str, epoch: int, after: int, ahead: Ahead) -> int | None:
+    """One more batch behind those that are there, and settles nothing. None when there are as many as wished, or the stream has gone
+    on: who asks for the next batch asks for later ones too."""
+    stream = lock(work, name)
+    has_gone_on = stream.floor <= after < stream.acked_batch
+    stream.check(epoch, stream.acked_batch if has_gone_on else after)
+    sizes = [messages for _, messages in work.session.rows("list_batches", stream=name, after=after, upto=stream.next_batch)]
+    if has_gone_on or len(sizes) >= ahead.batches or (ahead.enough is not None and sum(sizes) >= ahead.enough):
+        return None
+    _refuse_at_most_once(work, stream.queues)
+    if not _is_a_batch_ready(work, stream, ahead.most) or not _lease_batch(work, stream, ahead.most, ahead.most_bytes):
+        return after
+    advance(work, stream, next_batch=stream.next_batch + 1)
+    return stream.next_batch
+
+
+def ack(work: Work, name: str, epoch: int, upto: int) -> None:
+    stream = lock(work, name)
+    stream.check(epoch, max(upto, stream.acked_batch) if upto >= stream.floor else upto)
+    _ack(work, stream, upto)
+    advance(work, stream, acked_batch=max(upto, stream.acked_batch))
+
+
+def beat(work: Work, name: str, epoch: int) -> None:
+    if not work.session.run("beat_stream", name=name, epoch=epoch, beat_at=work.now):
+        find(work.session, name).check_epoch(epoch)
+        raise StreamTaken(f"the stream {name!r} changed hands in this moment: ask again")
+
+
+def find(session: Session, name: str) -> Stream:
+    return _known(session.row("find_stream", name=name), name)
+
+
+def list_streams(session: Session) -> list[Stream]:
+    return [_stream(row) for row in session.rows("list_streams")]
+
+
+def measure(session: Session, queues: Sequence[str], now: int) -> dict[str, int]:
+    """What waits in some queues, together."""
+    rows = [session.rows("measure_lag", queue=queue)[0] for queue in queues]
+    ready, scheduled, blocked, leased = (sum([row[number] for row in rows]) for number in range(4))
+    oldest = min([row[4] for row in rows if row[4] is not None], default=now)
+    return {"ready": ready, "scheduled": scheduled, "blocked": blocked, "leased": leased, "oldest_ready_ms": max(0, now - oldest)}
+
+
+def lock(work: Work, name: str) -> Stream:
+    return _known(work.session.row("lock_stream", name=name), name)
+
+
+def _known(row: Row | None, name: str) -> Stream:
+    if row is None:
+        raise StreamNotFound(f"there is no stream {name!r}: nobody has claimed it in this database")
+    return _stream(row)
+
+
+def _stream(row: Row) -> Stream:
+    name, queues, epoch, next_batch, acked_batch, floor, created_at, beat_at, batches, messages = row
+    return Stream(
+        name=name,
+        queues=msgspec.json.decode(queues),
+        epoch=epoch,
+        acked_batch=acked_batch,
+        next_batch=next_batch,
+        floor=floor,
+        batches=batches,
+        messages=messages,
+        created_at=created_at,
+        beat_at=beat_at,
+    )
+
+
+def advance(work: Work, stream: Stream, **changes: object) -> None:
+    after = msgspec.structs.replace(stream, beat_at=work.now, **changes)
+    work.session.write(
+        "advance_stream",
+        name=after.name,
+        queues=_json(after.queues),
+        epoch=after.epoch,
+        next_batch=after.next_batch,
+        acked_batch=after.acked_batch,
+        floor=after.floor,
+        beat_at=after.beat_at,
+    )
+
+
+def _lease_batch(work: Work, stream: Stream, most: int, most_bytes: int) -> bool:
+    """Writes the next batch down; False when there is nothing to take."""
+    found = gather(work, stream, most, most_bytes)
+    if not found.receipts:
+        return False
+    name, number = stream.name, stream.next_batch
+    work.session.write("insert_batch", stream=name, batch=number, messages=len(found.receipts), bytes=found.bytes, leased_at=work.now)
+    rows = [(name, number, place, seq, token) for place, (seq, token) in enumerate(found.receipts, 1)]
+    for piece in pieces(rows):
+        work.session.many("insert_streamed", ("stream", "batch", "place", "seq", "token"), piece)
+    return True
+
+
+def _is_a_batch_ready(work: Work, stream: Stream, most: int) -> bool:
+    """What is leased early is fixed early: a few messages would stay few, where those that come meanwhile could still join them."""
+    left = most
+    for queue in stream.queues:
+        left -= work.session.rows("count_ready_upto", queue=queue, most=left)[0][0]
+        if left <= 0:
+            return True
+    return False
+
+
+def _ack(work: Work, stream: Stream, upto: int) -> None:
+    if upto <= stream.acked_batch:
+        return
+    for queue in stream.queues:
+        work.policy(queue)  # those that are remembered can be acked at once
+    for piece in pieces(unsettled(work, stream, upto)):
+        settle(work, [Settle(piece, Ack())], calls_up=False)
+    groups.call_up(work)
+    settled = {"stream": stream.name, "after": stream.acked_batch, "upto": upto}
+    work.session.write("delete_streamed", **settled)
+    work.session.write("settle_batches", **settled, acked_at=work.now)
+    work.session.write("prune_batches", stream=stream.name, upto=upto - KEPT_BATCHES)
+
+
+def unsettled(work: Work, stream: Stream, upto: int) -> list[Receipt]:
+    """By seq, as locks must come."""
+    rows = work.session.rows("list_unsettled", stream=stream.name, after=stream.acked_batch, upto=upto)
+    return sorted([(seq, token) for seq, token in rows])
+
+
+def _refuse_at_most_once(work: Work, queues: Sequence[str]) -> None:
+    for queue in queues:
+        if work.policy(queue).delivery == "at_most_once":
+            raise InvalidArgument(
+                f"the queue {queue!r} delivers at most once, and a stream must be able to read a batch again: "
+                "set its delivery to at_least_once, or receive from it without a stream"
+            )
+
+
+def pieces(rows: list[T]) -> Iterator[list[T]]:
+    """Lists that every database looks up by key."""
+    return (rows[start : start + _PIECE] for start in range(0, len(rows), _PIECE))
+
+
+def _json(queues: Sequence[str]) -> str:
+    return msgspec.json.encode(list(queues)).decode()

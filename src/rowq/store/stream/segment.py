@@ -1,0 +1,124 @@
+"""Segments of an archive, as the database knows them: which lines of history and audit are in which, and how far each has come."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from rowq.store.dialect import Session
+from rowq.store.expiry import forget_finished
+from rowq.store.transaction import Work
+
+Kind = Literal["history", "audit"]
+State = Literal["intent", "committed", "purged"]
+
+KINDS: tuple[Kind, ...] = ("history", "audit")
+
+_MEASURE = {"history": "measure_history", "audit": "measure_audit"}
+_NO_LIMIT = 1 << 62
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Lines from `first` to `last`, both included. Between them there may be numbers that no line has."""
+
+    number: int
+    first: int
+    last: int
+    lines: int
+    """How many there were when it was planned; once it is committed, how many are in the lake."""
+    state: State
+    planned_at: int
+    committed_at: int | None
+
+
+def list_segments(session: Session, lake: str, kind: Kind) -> list[Segment]:
+    return [Segment(*row) for row in session.rows("list_segments", lake=lake, kind=kind)]
+
+
+def count_lines(session: Session, kind: Kind, first: int, last: int, most: int | None = None) -> tuple[int, int | None]:
+    """How many lines there are in a range, `most` at most, and the number of the last of them."""
+    count, highest = session.rows(_MEASURE[kind], first=first, last=last, limit=most or _NO_LIMIT)[0]
+    return int(count), highest
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Fixes the next range, from behind the last segment up to a settled line. A segment that was planned and not committed comes
+    first, as it is; None: there is nothing new."""
+
+    lake: str
+    kind: Kind
+    settled: int
+    most: int
+    """Lines in a segment."""
+
+    def __call__(self, work: Work) -> Segment | None:
+        known = list_segments(work.session, self.lake, self.kind)
+        if known and known[-1].state == "intent":
+            return known[-1]
+        first = known[-1].last + 1 if known else 1
+        count, highest = count_lines(work.session, self.kind, first, self.settled, self.most)
+        if not count or highest is None:
+            return None
+        last = highest if count == self.most else self.settled
+        number = known[-1].number + 1 if known else 1
+        values = {"lake": self.lake, "kind": self.kind, "segment": number, "first": first, "last": last, "lines": count, "now": work.now}
+        work.session.write("insert_segment", **values)
+        return list_segments(work.session, self.lake, self.kind)[-1]
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """The lake has it. Says the same however often it is said."""
+
+    lake: str
+    kind: Kind
+    segment: int
+    lines: int
+
+    def __call__(self, work: Work) -> None:
+        work.session.write("commit_segment", lake=self.lake, kind=self.kind, segment=self.segment, lines=self.lines, now=work.now)
+
+
+class Purge(msgspec.Struct, frozen=True):
+    """A piece of what is done last: the lines of a committed segment leave the database, history with the bodies that it kept.
+
+    Gives how many went, and from which line to go on; None at the end, with which the segment is purged.
+    """
+
+    lake: str
+    kind: Kind
+    segment: int
+    first: int
+    last: int
+    limit: int
+
+    def __call__(self, work: Work) -> tuple[int, int | None]:
+        remove = _remove_history if self.kind == "history" else _remove_audit
+        lines = remove(work, self.first, self.last, self.limit)
+        work.flush()
+        if len(lines) == self.limit:
+            return len(lines), lines[-1] + 1
+        work.session.write("end_segment", lake=self.lake, kind=self.kind, segment=self.segment)
+        return len(lines), None
+
+
+def last_publication(session: Session, writer: str) -> int | None:
+    """The highest version that a writer has published."""
+    version: int | None = session.rows("find_last_publication", writer=writer)[0][0]
+    return version
+
+
+def _remove_history(work: Work, first: int, last: int, limit: int) -> list[int]:
+    rows = work.session.rows("list_history_lines", first=first, last=last, limit=limit)
+    for queue in sorted({row[2] for row in rows}):
+        forget_finished(work, queue, [row[1] for row in rows if row[2] == queue])
+    return [row[0] for row in rows]
+
+
+def _remove_audit(work: Work, first: int, last: int, limit: int) -> list[int]:
+    lines = [row[0] for row in work.session.rows("list_audit_lines", first=first, last=last, limit=limit)]
+    newest = work.session.rows("find_newest")[0][0]
+    if newest in lines:
+        work.session.write("hollow_audit", id=newest, now=work.now)
+    work.changes["delete_audit"].extend(line for line in lines if line != newest)
+    return lines

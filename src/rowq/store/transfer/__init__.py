@@ -1,0 +1,1 @@
+"""Rows that a copy takes from one database into another."""

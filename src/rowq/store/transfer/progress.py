@@ -1,0 +1,155 @@
+"""How far a copy has come: a few numbers for each queue, kept in the target and written together with what they count."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from rowq.errors import InvalidArgument, StoreBusy
+from rowq.model.queue import Settings, dead_topic
+from rowq.store.dialect import Session
+from rowq.store.transaction import Work
+
+Part = Literal["audit", "messages", "history", "names", "replaced"]
+"""What is copied one after another, each up to a number: a seq for messages, else the id of a line."""
+
+_ROOM = 1 << 32
+"""So many messages may still be sent to the source before a new base is drawn."""
+_PAUSED = (None, False, True)
+"""What was set on the source before it was paused, as a number."""
+
+
+class Course(msgspec.Struct, frozen=True):
+    """The copy of one queue, as far as it has come."""
+
+    queue: str
+    base: int
+    """What is added to a seq of the source."""
+    room: int
+    """The highest seq of the source that the base is good for."""
+    floor: int
+    """Up to which seq everything had arrived when the copy was last complete."""
+    audit: int
+    messages: int
+    history: int
+    names: int
+    replaced: int
+    entries: int
+    """Up to when undelivered keys have arrived."""
+    paused: int | None = None
+    """How the source was set when the copy began; None once it is complete, and the settings have arrived."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.paused is None
+
+    def takes(self, seq: int | None) -> bool:
+        """Whether what happened to this message still has to arrive: after the first time only the news of later messages has."""
+        return not self.is_complete or (seq is not None and seq > self.floor)
+
+
+_NUMBERS = ("base", "room", "floor", "audit", "messages", "history", "names", "replaced", "entries")
+
+
+def read_courses(session: Session, source: int, queues: Iterable[str]) -> dict[str, Course]:
+    """Of those queues of which a copy from that source has begun, and which are still there."""
+    names = {_name(source, queue, field): (queue, field) for queue in queues for field in (*_NUMBERS, "paused")}
+    found: dict[str, dict[str, int]] = {}
+    for name, value in session.rows("read_marks", names=list(names)) if names else []:
+        queue, field = names[name]
+        found.setdefault(queue, {})[field] = value
+    there = {row[0] for row in session.rows("read_settings", queues=list(found))} if found else set()
+    return {queue: Course(queue=queue, **values) for queue, values in found.items() if queue in there}
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """The first step: a base and a paused queue for each that has none, before anything is touched in the source."""
+
+    source: int
+    settings: Mapping[str, Settings]
+    """As the source has them, by queue."""
+    last: int
+    """The last seq of the source."""
+
+    def __call__(self, work: Work) -> dict[str, Course]:
+        known = refuse_strangers(work.session, self.source, list(self.settings))
+        new = [queue for queue in self.settings if queue not in known]
+        cramped = [queue for queue, course in known.items() if course.is_complete and course.room < self.last]
+        if new or cramped:
+            base, room = self._draw(work.session)
+            for queue in cramped:
+                known[queue] = msgspec.structs.replace(known[queue], base=base, room=room)
+                _write(work.session, self.source, {queue: {"base": base, "room": room}})
+            for queue in new:
+                known[queue] = self._begin(work, queue, base, room)
+        return {queue: known[queue] for queue in self.settings}
+
+    def _draw(self, session: Session) -> tuple[int, int]:
+        room = self.last + _ROOM
+        session.write("skip_seqs", count=room)
+        return int(session.rows("read_skipped")[0][0]) - room, room
+
+    def _begin(self, work: Work, queue: str, base: int, room: int) -> Course:
+        settings = self.settings[queue]
+        course = Course(queue, base, room, 0, 0, 0, 0, 0, 0, 0, _PAUSED.index(settings.paused))
+        work.session.write("delete_marks", names=[_name(self.source, queue, field) for field in (*_NUMBERS, "paused")])
+        for field in (*_NUMBERS, "paused"):
+            work.session.write("insert_mark", name=_name(self.source, queue, field), seq=getattr(course, field))
+        _write_settings(work, queue, msgspec.structs.replace(settings, paused=True))
+        return course
+
+
+def advance(work: Work, source: int, courses: Mapping[str, Course], part: Part, reached: Mapping[str, int]) -> None:
+    """Moves the marks of a part from where the courses know them, in the transaction that writes what they count."""
+    names = {_name(source, queue, part): queue for queue in reached}
+    marks: dict[str, int] = dict(work.session.rows("lock_marks", names=list(names)))
+    if any(marks.get(name) != getattr(courses[queue], part) for name, queue in names.items()):
+        raise StoreBusy("the same queues are being copied by somebody else at this moment; nothing was written: let that end first")
+    _write(work.session, source, {queue: {part: number} for queue, number in reached.items()})
+
+
+def complete(work: Work, source: int, courses: Mapping[str, Course], settings: Mapping[str, Settings], *, floor: int, entries: int) -> None:
+    """Everything up to a seq has arrived. The first time the settings follow, paused only if the source was so before."""
+    for queue, course in courses.items():
+        _write(work.session, source, {queue: {"floor": floor, "entries": max(entries, course.entries)}})
+        if course.paused is None:
+            continue
+        work.session.write("delete_marks", names=[_name(source, queue, "paused")])
+        arrived = msgspec.structs.replace(settings[queue], paused=_PAUSED[course.paused])
+        _write_settings(work, queue, arrived)
+        work.audit(queue, None, "copied", detail="from another database, with its settings")
+        if not work.policy(queue).paused:
+            work.woken[queue] += 1
+            work.woken[dead_topic(queue)] += 1
+    work.flush()
+
+
+def refuse_strangers(session: Session, source: int, queues: list[str]) -> dict[str, Course]:
+    """The courses that have begun. The other queues must be empty here: what they held could not be told from what is copied."""
+    known = read_courses(session, source, queues)
+    for queue in queues:
+        count = 0 if queue in known else sum(session.rows("count_states", queue=queue)[0][:-1])
+        if count:
+            raise InvalidArgument(
+                f"{queue!r} holds {count} messages at the target that this copy did not bring: empty or delete it there, or leave it out"
+            )
+    return known
+
+
+def _write_settings(work: Work, queue: str, settings: Settings) -> None:
+    work.change_settings()
+    work.policies.write(work.session, queue, settings, work.now)
+    work.forget_policy(queue)
+
+
+def _write(session: Session, source: int, marks: Mapping[str, Mapping[str, int]]) -> None:
+    rows = [(_name(source, queue, field), value) for queue, values in marks.items() for field, value in values.items()]
+    session.many("write_mark", ("name", "seq"), rows)
+
+
+def _name(source: int, queue: str, field: str) -> str:
+    """In the length that every database has for the name of a counter."""
+    return f"copy:{hashlib.blake2b(f'{source}/{queue}'.encode(), digest_size=16).hexdigest()}:{field}"

@@ -1,0 +1,250 @@
+"""One run of a copy: what is brought in which order, how it is compared, and what is removed in the end."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from rowq.clock import running
+from rowq.errors import StoreBusy
+from rowq.model.message import State
+from rowq.model.queue import Settings
+from rowq.store import operate
+from rowq.store.dialect import Row
+from rowq.store.due_time import FOR_EVER
+from rowq.store.locked_message import hold_waiting
+from rowq.store.transaction import Work
+from rowq.store.transfer import exporter, extras, importer, progress
+from rowq.transfer.report import Counts, QueueReport
+from rowq.transfer.route import Passage
+
+Advance = Callable[[int], None]
+"""Called with how much is done by now."""
+
+_LOOK_EVERY = 0.05
+_REMOVED = (State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD, State.FINISHED)
+"""Followers first: else each of them would have its turn before it goes."""
+
+
+class Stage(NamedTuple):
+    """A part of the way: what it is called, how much there is to do, and how it is done."""
+
+    title: str
+    total: int
+    run: Callable[[Advance], None]
+
+
+class Copier:
+    """`begin`, then all of the `stages`, then `finish`; and whoever wants may `remove`."""
+
+    def __init__(self, passage: Passage, *, everything: bool, with_audit: bool) -> None:
+        """`everything`: all queues of the source, and with them what nobody knows the queue of."""
+        self._passage = passage
+        self._source = passage.source
+        self._everything = everything
+        self._with_audit = with_audit
+        self._copied: Counter[str] = Counter()
+        self._removed: Counter[str] = Counter()
+        self._counts: dict[str, tuple[Counts, Counts]] = {}
+        self._settings: dict[str, Settings] = {}
+        self._ends: dict[str, int] = {}
+        """Up to where this run goes, in the numbers of the source."""
+
+    def begin(self, patience: float = 0.0) -> int:
+        """Makes the queues at the target, pauses those of the source, and waits so many seconds for its consumers. Gives how many
+        leases run on. How the source was is written down in the target before it is changed, for a run that has to go on."""
+        self._settings = {queue: self._source.insights.settings(queue) for queue in self._passage.queues}
+        self._passage.begin(self._settings)
+        self._pause()
+        leases = self._wait_for_leases(patience)
+        self._ends = self._find_ends()
+        self._passage.start("replaced", self._ends["audit"])
+        return leases
+
+    def stages(self) -> list[Stage]:
+        """In order. The audit comes first, so that whatever happens to a message here stands behind what happened to it there."""
+        stats = [self._source.insights.stats(queue) for queue in self._passage.queues]
+        stages = [
+            Stage("messages", sum(each.depth + each.dead for each in stats), self._copy_messages),
+            Stage("history", sum(each.finished for each in stats), self._copy_history),
+            Stage("replacements", self._ends["audit"], self._copy_replacements),
+        ]
+        if self._with_audit:
+            stages = [
+                Stage("audit", self._ends["audit"], self._copy_audit),
+                *stages,
+                Stage("ids", self._ends["audit"], self._copy_names),
+            ]
+        return stages
+
+    def finish(self) -> list[QueueReport]:
+        """Compares, and gives the queues of the target the settings that those of the source had."""
+        passage, floor = self._passage, self._ends["messages"]
+        entries = self._copy_belongings()
+        first_time = [queue for queue, course in passage.courses.items() if not course.is_complete]
+        if not self._source.dialect.has_one_writer:
+            self._look_again()
+        self._compare(first_time)
+        if any(sum(target.sums) < sum(source.sums) for source, target in self._counts.values()):
+            self._look_again()
+            self._compare(first_time)
+        arrive = partial(progress.complete, source=passage.identity, courses=passage.courses, settings=self._settings)
+        passage.target.act(partial(arrive, floor=floor, entries=entries))
+        return self.report()
+
+    def remove(self, advance: Advance) -> list[QueueReport]:
+        """Deletes from the source what the target knows, and nothing else."""
+        for query, part in (("list_bodies", "messages"), ("list_history", "history")):
+            for rows in self._passage.pieces(query, 0, self._ends[part]):
+                self._removed.update(self._remove_known(rows))
+                advance(self._removed.total())
+        for queue, count in sorted(self._removed.items()):
+            self._source.act(partial(operate.note_purge, queue=queue, count=count, states=list(_REMOVED)))
+        return self.report()
+
+    def report(self) -> list[QueueReport]:
+        last, nothing = self._ends["messages"], (None, None)
+        return [
+            QueueReport(
+                queue,
+                self._copied[queue],
+                self._removed[queue],
+                self._passage.ask("count_later", queue=queue, last=last)[0][0],
+                *self._counts.get(queue, nothing),
+            )
+            for queue in self._passage.queues
+        ]
+
+    def _pause(self) -> None:
+        """A consumer elsewhere may go by settings that it read a moment ago: that moment is waited for."""
+        at_work = [queue for queue in self._passage.queues if not self._source.insights.policy(queue).paused]
+        for queue in at_work:
+            self._source.driver.drive(self._source.verbs.configure(queue, {"paused": True}))
+        if at_work:
+            time.sleep(self._source.dialect.settings_max_age_ms / 1000)
+
+    def _wait_for_leases(self, patience: float) -> int:
+        until = running() + patience
+        while True:
+            now = self._source.clock.now()
+            counts = [self._passage.ask("count_running_leases", queue=queue, now=now)[0][0] for queue in self._passage.queues]
+            if not any(counts) or running() >= until:
+                return sum(counts)
+            time.sleep(_LOOK_EVERY)
+
+    def _find_ends(self) -> dict[str, int]:
+        """Of the lines first: whatever they tell of has a seq that is known then."""
+        audit, history = self._passage.ask("read_ends")[0]
+        last = min(self._passage.ask("read_last_seq")[0][0], *[course.room for course in self._passage.courses.values()])
+        self._wait_for_senders()
+        return {"audit": audit or 0, "history": history or 0, "messages": last}
+
+    def _wait_for_senders(self) -> None:
+        """Nobody who has drawn a seq by now may still be about to write it: the copy would pass it by."""
+        until, senders = running() + self._source.dialect.timeout, self._find_senders()
+        while senders:
+            if running() > until:
+                raise StoreBusy("a transaction at the source has sent messages and is still open: end it, and run the copy again")
+            time.sleep(_LOOK_EVERY)
+            senders &= self._find_senders()
+
+    def _find_senders(self) -> set[str]:
+        return {row[0] for row in self._passage.ask("find_open_senders")}
+
+    def _copy_messages(self, advance: Advance) -> None:
+        for rows in self._passage.fresh_pieces("list_bodies", "messages", self._ends["messages"]):
+            found = self._passage.read(exporter.read_messages, [row[0] for row in rows])
+            arrived = self._passage.write("messages", rows, partial(importer.arrive, leaving=found, bases=self._passage.bases))
+            self._copied.update([one.held.queue for one in found] if arrived is None else arrived)
+            advance(self._copied.total())
+        self._passage.close("messages", self._ends["messages"])
+
+    def _copy_history(self, advance: Advance) -> None:
+        done, passage = 0, self._passage
+        for rows in passage.fresh_pieces("list_history", "history", self._ends["history"]):
+            lines = [row[0] for row in rows if passage.courses[row[1]].takes(row[3])]
+            found = passage.read(exporter.read_finished, lines) if lines else []
+            arrived = passage.write("history", rows, partial(importer.arrive_finished, finished=found, bases=passage.bases))
+            self._copied.update([one.queue for one in found] if arrived is None else arrived)
+            done += len(rows)
+            advance(done)
+        passage.close("history", self._ends["history"])
+
+    def _copy_audit(self, advance: Advance) -> None:
+        for rows in self._passage.fresh_pieces("list_events", "audit", self._ends["audit"]):
+            self._passage.write("audit", rows, partial(extras.bring_events, events=rows, courses=self._passage.courses))
+            advance(rows[-1][0])
+        self._passage.close("audit", self._ends["audit"])
+
+    def _copy_names(self, advance: Advance) -> None:
+        """Of those that are gone. One that is still at the source has come along with its id, or has been missed and will."""
+        for rows in self._passage.fresh_pieces("list_enqueued", "names", self._ends["audit"]):
+            present = {row[0] for row in self._passage.ask("find_origins", seqs=[row[3] for row in rows])}
+            gone = [row for row in rows if row[3] not in present]
+            self._passage.write("names", rows, partial(extras.name_gone, events=gone, courses=self._passage.courses))
+            advance(rows[-1][0])
+        self._passage.close("names", self._ends["audit"])
+
+    def _copy_replacements(self, advance: Advance) -> None:
+        """Of messages that were sent once more under their keys, since they were copied."""
+        last = self._passage.ask("read_ends")[0][0] or 0
+        self._wait_for_senders()
+        for rows in self._passage.fresh_pieces("list_replaced", "replaced", last):
+            found = self._passage.read(exporter.read_messages, sorted({row[3] for row in rows}))
+            self._passage.write("replaced", rows, partial(importer.replace, leaving=found, bases=self._passage.bases))
+            advance(rows[-1][0])
+        self._passage.close("replaced", last)
+
+    def _copy_belongings(self) -> int:
+        """Little, and the same if it is brought twice. Gives when the newest of the undelivered keys was written."""
+        passage, newest = self._passage, 0
+        for queue, course in passage.courses.items():
+            for ids in passage.streamed("list_gone_ids", queue=queue):
+                passage.target.act(partial(extras.bring_gone_ids, ids=ids, course=course))
+            for answers in passage.streamed("list_answers", first=f"{queue}/", last=f"{queue}0"):
+                passage.target.act(partial(extras.bring_answers, answers=answers))
+        for entries in passage.streamed("read_kv", low="[", high="[^", limit=FOR_EVER):
+            bring = partial(extras.bring_entries, entries=entries, courses=passage.courses, everything=self._everything)
+            passage.target.act(bring)
+            newest = max(newest, *[entry[3] for entry in entries])
+        return newest
+
+    def _compare(self, queues: list[str]) -> None:
+        last = self._ends["messages"]
+        for queue in queues:
+            base = self._passage.courses[queue].base
+            there = self._passage.ask("count_between", queue=queue, first=1, last=last)[0]
+            with self._passage.target.dialect.reading() as session:
+                here = session.rows("count_between", queue=queue, first=base + 1, last=base + last)[0]
+            self._counts[queue] = Counts(*there), Counts(*here)
+
+    def _look_again(self) -> None:
+        """For what was committed behind our back, below a seq that had been passed. Nobody receives at the target yet: what is not
+        known there has not arrived."""
+        for rows in self._passage.pieces("list_bodies", 0, self._ends["messages"]):
+            wanted = {(row[1], exporter.id_of(row)): row[3] for row in rows if not self._passage.courses[row[1]].is_complete}
+            missing = sorted(wanted[named] for named in wanted.keys() - self._passage.known(wanted))
+            found = self._passage.read(exporter.read_messages, missing) if missing else []
+            if found:
+                self._copied.update(self._passage.target.act(partial(importer.arrive, leaving=found, bases=self._passage.bases)))
+
+    def _remove_known(self, rows: list[Row]) -> Counter[str]:
+        wanted = {(row[1], exporter.id_of(row)): row for row in rows}
+        known = [wanted[named] for named in self._passage.known(wanted)]
+        removed: Counter[str] = Counter()
+        for queue in sorted({row[1] for row in known}):
+            seqs = sorted(row[3] for row in known if row[1] == queue)
+            after = self._passage.courses[queue].replaced
+            removed[queue] = self._source.act(partial(_purge, queue=queue, seqs=seqs, after=after))
+        return removed
+
+
+def _purge(work: Work, queue: str, seqs: list[int], after: int) -> int:
+    """Without those that were replaced by their keys once more, behind that line of the audit: the next run brings that first."""
+    hold_waiting(work.session, seqs)  # from here on nobody replaces them
+    replaced = {row[0] for row in work.session.rows("find_replaced", seqs=seqs, after=after)}
+    gone = [seq for seq in seqs if seq not in replaced]
+    return sum(operate.purge(work, queue, state, gone) for state in _REMOVED) if gone else 0

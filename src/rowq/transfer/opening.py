@@ -1,0 +1,66 @@
+"""From two URLs to a copy that can begin; and what there would be to copy, for somebody who only asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+import msgspec
+
+from rowq.connect import open_engine, refuse_server
+from rowq.engine.engine import Engine
+from rowq.errors import QueueNotFound, StoreUnavailable
+from rowq.model.message import Stats
+from rowq.model.queue import check_own_name
+from rowq.transfer.copy import Copier
+from rowq.transfer.route import Passage
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """What would be copied, and why the target could not be looked at, if it could not."""
+
+    queues: list[Stats]
+    target: str | None
+
+
+@contextmanager
+def open_copier(source: str, target: str, queues: Sequence[str] | None, *, actor: str | None, with_audit: bool = True) -> Iterator[Copier]:
+    """All queues, or those that are named. The source must be there; the target is made."""
+    _refuse_servers(source, target)
+    with closing(open_engine(source, upkeep=False, actor=actor, migrate=False)) as origin:
+        chosen = _chosen(origin, queues)
+        with closing(open_engine(target, upkeep=False, actor=actor)) as destination:
+            passage = Passage(origin, destination, chosen)
+            yield Copier(passage, everything=queues is None, with_audit=with_audit)
+
+
+def survey(source: str, target: str, queues: Sequence[str] | None) -> Survey:
+    """Changes nothing, and makes nothing."""
+    _refuse_servers(source, target)
+    with closing(open_engine(source, upkeep=False, migrate=False)) as origin:
+        chosen = _chosen(origin, queues)
+        found = [origin.insights.stats(queue) for queue in chosen]
+        try:
+            with closing(open_engine(target, upkeep=False, migrate=False)) as destination:
+                Passage(origin, destination, chosen).check()
+        except StoreUnavailable as error:
+            return Survey(found, str(error))
+    return Survey(found, None)
+
+
+def _chosen(source: Engine, queues: Sequence[str] | None) -> list[str]:
+    """In order, each once. Asking for a queue that is not there is told before anything is made."""
+    if queues is None:
+        chosen = [stats.queue for stats in source.insights.queues()]
+        if not chosen:
+            raise QueueNotFound("there is no queue at the source: nothing was ever sent to it")
+        return chosen
+    chosen = sorted({check_own_name(queue) for queue in queues})
+    for queue in chosen:
+        source.insights.settings(queue)
+    return chosen
+
+
+def _refuse_servers(*urls: str) -> None:
+    for url in urls:
+        refuse_server(url, "a copy goes from one database to another, and one of these is a server")

@@ -1,0 +1,138 @@
+"""Between two databases: rows of the source in their order, and pieces for the target, each written with how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+
+from rowq.engine.engine import Engine
+from rowq.errors import InvalidArgument, OutcomeUnknown
+from rowq.model.queue import Settings
+from rowq.store.dialect import Row, Session
+from rowq.store.transaction import Work
+from rowq.store.transfer import exporter, importer, progress
+from rowq.store.transfer.progress import Course, Part
+
+T = TypeVar("T")
+
+_MOST_DOUBTS = 5
+
+
+class Passage:
+    """`courses` says how far each of the queues has come, as it is written in the target."""
+
+    def __init__(self, source: Engine, target: Engine, queues: list[str]) -> None:
+        self.source = source
+        self.target = target
+        self.queues = queues
+        self.courses: dict[str, Course] = {}
+        self.identity = source.dialect.identity()
+        if self.identity == target.dialect.identity():
+            raise InvalidArgument("source and target are the same database, or copies of one file: name two that are not")
+
+    @property
+    def bases(self) -> dict[str, int]:
+        return {queue: course.base for queue, course in self.courses.items()}
+
+    def check(self) -> None:
+        """Raises what `begin` would, and changes nothing."""
+        with self.target.dialect.reading() as session:
+            progress.refuse_strangers(session, self.identity, self.queues)
+
+    def begin(self, settings: dict[str, Settings]) -> None:
+        """Gives every queue its course; one that was begun before keeps its own."""
+        self.courses = self.target.act(progress.Beginning(self.identity, settings, self.ask("read_last_seq")[0][0]))
+
+    def ask(self, query: str, **values: Any) -> list[Row]:
+        """One question to the source, as of now."""
+        with self.source.dialect.reading() as session:
+            return session.rows(query, **values)
+
+    def read(self, read: Callable[[Session, list[int]], list[T]], numbers: list[int]) -> list[T]:
+        """Several questions to the source, as of one moment."""
+        with self.source.dialect.reading() as session:
+            return read(session, numbers)
+
+    def known(self, named: Iterable[importer.Named]) -> set[importer.Named]:
+        """Those of the ids that the target knows in their queues, of messages that are there or were."""
+        asked = set(named)
+        if not asked:
+            return set()
+        with self.target.dialect.reading() as session:
+            return asked & {(queue, id) for id, _, queue, _ in session.rows("find_ids", ids=sorted({id for _, id in asked}))}
+
+    def pieces(self, query: str, after: int, last: int) -> Iterator[list[Row]]:
+        """The rows of our queues from behind one number up to another. Asked as somebody who may write: where a reader would be
+        shown what was there before somebody's open transaction, this one waits for its end."""
+        while after < last:
+            rows = self.source.act(partial(_listed, query=query, queues=self.queues, after=after, last=last), durable=False)
+            if not rows:
+                return
+            after = rows[-1][0]
+            yield rows
+
+    def fresh_pieces(self, query: str, part: Part, last: int) -> Iterator[list[Row]]:
+        """The same, from where the courses have come to in that part."""
+        for rows in self.pieces(query, min(getattr(course, part) for course in self.courses.values()), last):
+            fresh = [row for row in rows if row[0] > getattr(self.courses[row[1]], part)]
+            if fresh:
+                yield fresh
+
+    def streamed(self, query: str, **values: Any) -> Iterator[list[Row]]:
+        """All rows of a query, a piece at a time."""
+        with self.source.dialect.reading() as session:
+            rows = session.stream(query, **values)
+            while piece := list(islice(rows, exporter.PIECE)):
+                yield piece
+
+    def write(self, part: Part, rows: list[Row], bring: Callable[[Work], T]) -> T | None:
+        """Brings a piece and moves the marks behind it, in one transaction. None where its answer was lost, and it turned out to have
+        been written."""
+        reached = {row[1]: row[0] for row in rows}
+        for _ in range(_MOST_DOUBTS):
+            try:
+                result = self._write(part, reached, bring)
+            except OutcomeUnknown:
+                with self.target.dialect.reading() as session:
+                    known = progress.read_courses(session, self.identity, self.queues)
+                if all(getattr(known[queue], part) != reached[queue] for queue in reached):
+                    continue
+                result = None
+            self._go_on(part, reached)
+            return result
+        raise OutcomeUnknown(
+            "the target did not say whether a piece was written, again and again: run the copy again, it goes on from there"
+        )
+
+    def close(self, part: Part, last: int) -> None:
+        """The part is through for all queues."""
+        self._set(part, {queue: last for queue, course in self.courses.items() if getattr(course, part) < last})
+
+    def start(self, part: Part, number: int) -> None:
+        """The part begins there, for queues where it has not begun before."""
+        self._set(part, {queue: number for queue, course in self.courses.items() if not getattr(course, part)})
+
+    def _set(self, part: Part, reached: dict[str, int]) -> None:
+        if reached:
+            self._write(part, reached, lambda work: None)
+            self._go_on(part, reached)
+
+    def _write(self, part: Part, reached: dict[str, int], bring: Callable[[Work], T]) -> T:
+        def bring_and_advance(work: Work) -> T:
+            result = bring(work)
+            progress.advance(work, self.identity, self.courses, part, reached)
+            return result
+
+        return self.target.act(bring_and_advance)
+
+    def _go_on(self, part: Part, reached: dict[str, int]) -> None:
+        for queue, number in reached.items():
+            self.courses[queue] = msgspec.structs.replace(self.courses[queue], **{part: number})
+
+
+def _listed(work: Work, query: str, queues: list[str], after: int, last: int) -> list[Row]:
+    return exporter.list_piece(work.session, query, queues, after, last)

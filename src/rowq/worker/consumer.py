@@ -1,0 +1,174 @@
+"""A consumer in threads: calls a function for each message of a queue."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from rowq.engine.engine import Engine
+from rowq.engine.operation import take_each
+from rowq.engine.waiting import ThreadWait
+from rowq.model.member import Membership
+from rowq.model.message import Delivery
+from rowq.worker.consumer_loop import Shift
+from rowq.worker.in_flight import Rest
+from rowq.worker.plan import Plan, insist_on_work
+
+
+class Consumer:
+    """Made by `broker.consumer(queue, process)`.
+
+    >>> consumer = broker.consumer("emails", lambda delivery: send_email(delivery.payload))  # doctest: +SKIP
+    >>> consumer.run()  # doctest: +SKIP
+    """
+
+    def __init__(self, engine: Engine, plan: Plan) -> None:
+        self._engine = engine
+        self._plan = plan
+        self._shift: Shift | None = None
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def membership(self) -> Membership | None:
+        """Its place among the consumers of its queue; None while it is not registered."""
+        return None if self._shift is None else self._shift.attendance.membership
+
+    def is_lost(self, delivery: Delivery) -> bool:
+        """Whether the message is no longer ours, so that a function that is still at it may as well stop."""
+        return self._shift is None or self._shift.hand.is_lost(delivery)
+
+    def start(self) -> Self:
+        """Begins to work, in threads of its own."""
+        if self._shift is not None and self._shift.hand.is_stopping:
+            self.stop()
+        if self._shift is None:
+            self._engine.check_open()
+            self._shift = shift = Shift(self._engine, self._plan, ThreadWait)
+            targets = [shift.keep_up, *[lambda: self._work(shift)] * self._plan.concurrency]
+            self._threads = [threading.Thread(target=target, name="rowq-consumer", daemon=True) for target in targets]
+            for thread in self._threads:
+                thread.start()
+        return self
+
+    def stop(self) -> None:
+        """What is begun is finished and settled, what is not begun goes back uncounted. Raises what made it stop by itself, if it did."""
+        shift, threads = self._shift, self._threads
+        if shift is None:
+            return
+        shift.stop()
+        if threading.current_thread() in threads:
+            return
+        for thread in threads:
+            thread.join()
+        if self._shift is shift:  # else another thread has seen to it
+            self._shift = None
+            if shift.failure is not None:
+                raise shift.failure
+
+    def run(self) -> None:
+        """Works until it is stopped. In the main thread SIGTERM stops it too, and so does Ctrl-C, which is raised then."""
+        with _EndedBySignal() as signals:
+            shift = self.start()._shift
+            if shift is None:
+                return  # another thread has stopped it already
+            try:
+                signals.obey(shift)
+                shift.has_ended.wait()  # not join: Python takes a thread for dead when an interrupt strikes the one that joins it
+            finally:
+                self.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _work(self, shift: Shift) -> None:
+        with _Handler(self._plan) as handler:
+            drive = self._engine.driver.drive
+
+            def take(step: Any) -> Any:
+                if type(step) is Delivery:
+                    return handler.handle(step)
+                return step.how.wait(step.seconds) if type(step) is Rest else drive(step)
+
+            try:
+                take_each(shift.work(), take)
+            except BaseException as error:
+                shift.fail(error)
+            finally:
+                shift.leave()
+
+
+class _Handler:
+    """Calls the function; a coroutine runs in an event loop of the thread."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._process = plan.process
+        self._runner: asyncio.Runner | None = None
+
+    def handle(self, delivery: Delivery) -> BaseException | None:
+        try:
+            answer = self._process(delivery)
+            if answer is not None and inspect.isawaitable(answer):
+                self._runner = self._runner or asyncio.Runner()
+                self._runner.run(_awaited(answer))
+            else:
+                insist_on_work(answer)
+        except BaseException as error:  # whatever it is: it concerns this message alone
+            return error
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+
+async def _awaited(answer: Any) -> None:
+    await answer
+
+
+class _ToldToEnd(BaseException):
+    """SIGTERM came."""
+
+
+class _EndedBySignal:
+    """SIGTERM ends the block, once the consumer has started; one that comes earlier is remembered. A program that handles SIGTERM itself is
+    left alone. One that is told twice finishes what is begun all the same."""
+
+    def __init__(self) -> None:
+        self._shift: Shift | None = None
+        self._is_told = self._has_ended = False
+
+    def obey(self, shift: Shift) -> None:
+        self._shift = shift
+        if self._is_told:
+            self._end()
+
+    def __enter__(self) -> Self:
+        self._is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        if self._is_ours:
+            signal.signal(signal.SIGTERM, self._hear)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if self._is_ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        return isinstance(error, _ToldToEnd)
+
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+        self._is_told = True
+        if self._shift is not None:
+            self._end()
+
+    def _end(self) -> None:
+        if not self._has_ended and self._shift is not None and not self._shift.hand.is_stopping:
+            self._has_ended = True
+            raise _ToldToEnd

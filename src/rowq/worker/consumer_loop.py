@@ -1,0 +1,222 @@
+"""The work of a consumer, written once for threads and tasks: fetch, handle, settle; and what is kept up meanwhile, by a thread of its own.
+
+    def work(…):
+        deliveries = yield verbs.receive(…)     # a verb, which a thread or an event loop drives
+        error = yield delivery                  # a message for the function
+        yield Rest(…)                           # nothing to do
+
+Beats and leases are kept by a thread even where the messages are handled in an event loop: a function that blocks the loop loses
+neither.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+from rowq.engine.arguments import note
+from rowq.engine.engine import Engine
+from rowq.engine.operation import Steps, take_each
+from rowq.engine.waiting import Interrupt
+from rowq.errors import RowqError
+from rowq.model.lifecycle import Ack, Extend, Nack
+from rowq.model.message import Delivery, Outcome
+from rowq.model.queue import Policy
+from rowq.worker.heartbeat import Attendance
+from rowq.worker.in_flight import Hand, How, Rest, Todo
+from rowq.worker.patience import Patience, passes
+from rowq.worker.plan import Plan
+
+_log = logging.getLogger("rowq.workers")
+
+LAST_TRIES = 3
+"""Of a settle that fails while the consumer stops."""
+BUSY_TICK = 0.1
+NOT_REGISTERED = 0.1
+
+
+class Shift:
+    """A consumer at work, from its start to its end."""
+
+    def __init__(self, engine: Engine, plan: Plan, how: Callable[[], How]) -> None:
+        self._engine = engine
+        self._verbs = engine.verbs
+        self._plan = plan
+        self._lease = plan.lease
+        self.hand = Hand(plan.batch_size, plan.concurrency, how)
+        self.attendance = Attendance(engine, plan)
+        self.failure: BaseException | None = None
+        self._at_work = plan.concurrency
+        self._leaving = threading.Lock()
+        self._waiting = Interrupt()
+        self._is_over = threading.Event()
+        """All workers have ended: beats may end."""
+        self.has_ended = threading.Event()
+        """It has taken its leave, too."""
+
+    def work(self) -> Steps[None]:
+        """One of `concurrency` that do the same."""
+        patience = Patience()
+        while (todo := self.hand.next()) is not Todo.LEAVE:
+            if isinstance(todo, Delivery):
+                error = yield todo
+                self.hand.finish(todo, None if error is None else self._describe(todo, error))
+                continue
+            try:
+                if todo is Todo.FETCH:
+                    yield from self._fetch()
+                elif isinstance(todo, Rest):
+                    yield from self._rest(todo)
+                    continue
+                else:
+                    yield from self._settle()
+                patience.reset()
+            except RowqError as error:
+                yield from self._bear(error, patience)
+
+    def stop(self) -> None:
+        """What is begun is finished; nothing more is fetched or waited for."""
+        self.hand.stop()
+        self._waiting.set()
+
+    def leave(self) -> None:
+        """Said by each of them at the end."""
+        with self._leaving:
+            self._at_work -= 1
+        if self._at_work == 0:
+            self._is_over.set()
+
+    def fail(self, error: BaseException) -> None:
+        if self.failure is None:
+            self.failure = error
+            _log.error("the consumer of %s stops: %r", self._plan.queue, error)
+        self.stop()
+
+    def keep_up(self) -> None:
+        """The thread beside the work: the registration, the leases, and what is done while all workers are busy."""
+        patience = Patience()
+        while not self._is_over.is_set():
+            try:
+                self._keep()
+                patience.reset()
+                pause = self._until_next()
+            except Exception as error:
+                pause = patience.pause()
+                if not isinstance(error, RowqError) or not passes(error):
+                    self.fail(error)
+                elif patience.failures == 1:
+                    _log.warning("the consumer of %s cannot beat, and tries again: %s", self._plan.queue, error)
+            self._is_over.wait(pause)
+        try:
+            self._drive(self.attendance.leave())
+        except RowqError as error:
+            _log.info("the consumer of %s left without a word: %s", self._plan.queue, error)
+        finally:
+            self.has_ended.set()
+
+    def _drive(self, steps: Steps[None]) -> None:
+        take_each(steps, self._engine.driver.drive)
+
+    def _keep(self) -> None:
+        if self._lease is None:
+            self._drive(self._learn_lease())
+        if time.monotonic() >= self.attendance.next_at:
+            was_known = self.attendance.membership is not None
+            self._drive(self.attendance.keep())
+            if not was_known:
+                self.hand.wake_all()
+        self._drive(self._extend())
+        if self.hand.is_overdue():
+            self._drive(self._settle())
+
+    def _learn_lease(self) -> Steps[None]:
+        policy: Policy = yield self._verbs.look(self._engine.insights.policy, self._plan.queue)
+        self._lease = policy.lease_ms / 1000
+
+    def _until_next(self) -> float:
+        soon = self._plan.beat if self._lease is None else min(self._plan.beat, self._lease / 4)
+        return min(soon if self.hand.is_empty else min(soon, BUSY_TICK), max(0.001, self.attendance.next_at - time.monotonic()))
+
+    def _fetch(self) -> Steps[None]:
+        deliveries: list[Delivery] = []
+        plan, member = self._plan, self.attendance.membership
+        try:
+            if member is not None and self._lease is not None:
+                wait = 0.0 if self.hand.has_fresh else plan.wait
+                share = self.attendance.share()
+                look = (plan.batch_size, wait, self._lease, member.id, plan.delivery, share)
+                deliveries = yield self._verbs.receive(plan.queue, *look, interrupt=self._waiting)
+        finally:
+            until = time.monotonic() + (self._lease or 0)
+            is_alive = member is not None and self.attendance.knows(member.id)
+            self.hand.fetched(deliveries if is_alive else [], until)
+        if not is_alive:
+            self.hand.release(deliveries, until)  # they came to one who was taken for dead meanwhile
+            yield from self._rest(self.hand.rest(NOT_REGISTERED))
+
+    def _settle(self) -> Steps[None]:
+        finished = self.hand.take_finished()
+        try:
+            if finished.done:
+                outcomes = yield self._verbs.settle_many(finished.done, Ack())
+                self._note_settled(finished.done, outcomes)
+                finished.done = []
+            by_error: dict[str, list[Delivery]] = defaultdict(list)
+            for delivery, error in finished.failed:
+                by_error[error].append(delivery)
+            for error, deliveries in by_error.items():
+                outcomes = yield self._verbs.settle_many(deliveries, Nack(error, self._plan.retry_ms, limit=self._plan.limit))
+                self._note_settled(deliveries, outcomes)
+                finished.failed = [one for one in finished.failed if one[1] != error]
+            if finished.released:
+                self._note_settled(finished.released, (yield self._verbs.settle_many(finished.released, Nack(counts=False, delay=0))))
+        except BaseException:
+            self.hand.put_back(finished)
+            raise
+
+    def _note_settled(self, deliveries: list[Delivery], outcomes: list[Outcome]) -> None:
+        not_ours = [delivery for delivery, outcome in zip(deliveries, outcomes, strict=True) if outcome is not Outcome.DONE]
+        lost = sum(map(self.hand.is_lost, not_ours))
+        if lost:
+            _log.warning("%s messages of %s were settled too late: their leases were lost", lost, self._plan.queue)
+        elif not_ours:
+            _log.debug("%s messages of %s were settled before, by their function or by an operator", len(not_ours), self._plan.queue)
+        self.hand.forget(deliveries)
+
+    def _extend(self) -> Steps[None]:
+        if self._lease is None:
+            return
+        began = time.monotonic()
+        receipts = self.hand.ending_before(began + self._lease * 2 / 3)
+        if receipts:
+            outcomes = yield self._verbs.settle_many(receipts, Extend(max(1, round(self._lease * 1000))))
+            self.hand.extended(receipts, outcomes, began + self._lease)
+
+    def _bear(self, error: RowqError, patience: Patience) -> Steps[None]:
+        """The database is away, and will be back; or there is no point in going on."""
+        pause = patience.pause()
+        if not passes(error) or (self.hand.is_stopping and patience.failures >= LAST_TRIES):
+            self.fail(error)
+            self.hand.give_up()
+            return
+        if patience.failures == 1:
+            _log.warning("the consumer of %s waits, and tries again: %s", self._plan.queue, error)
+        yield from self._rest(self.hand.rest(pause))
+
+    def _rest(self, rest: Rest) -> Steps[None]:
+        try:
+            yield rest
+        finally:
+            self.hand.rested(rest)
+
+    def _describe(self, delivery: Delivery, error: BaseException) -> str:
+        name = type(error).__name__
+        try:
+            reason = note(f"{name}: {error}", "reason") or name
+        except Exception:  # an error that cannot even be printed
+            reason = name
+        _log.warning("message %s of %s failed: %s", delivery.id, delivery.queue, reason, exc_info=error)
+        return reason

@@ -1,0 +1,71 @@
+"""A consumer among the others of its queue: registered, kept by beats, and registered anew when it was taken for dead."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from rowq.engine.engine import Engine
+from rowq.engine.operation import Steps
+from rowq.errors import ConsumerGone
+from rowq.model.member import Membership, Share
+from rowq.worker.plan import Plan
+
+_log = logging.getLogger("rowq.workers")
+
+
+class Attendance:
+    """Used by the one thread that keeps it; others look."""
+
+    def __init__(self, engine: Engine, plan: Plan) -> None:
+        self._verbs = engine.verbs
+        self._plan = plan
+        self._membership: Membership | None = None
+        self._heard_at = self._next_at = 0.0
+        self._beats = 0
+
+    @property
+    def membership(self) -> Membership | None:
+        """None while it may have been taken for dead: it must not receive anything then."""
+        membership = self._membership
+        return membership if membership is not None and time.monotonic() - self._heard_at < self._plan.dead_after else None
+
+    def knows(self, id: str) -> bool:
+        """Whether that is who it still is."""
+        membership = self.membership
+        return membership is not None and membership.id == id
+
+    @property
+    def next_at(self) -> float:
+        return self._next_at
+
+    def share(self) -> Share | None:
+        membership = self._membership if self._plan.partitioned else None
+        return None if membership is None or membership.count == 1 else (membership.index, membership.count)
+
+    def keep(self) -> Steps[None]:
+        """Registers, or beats; to be called when it is time. The silence is counted from before the beat: it may take long."""
+        began = time.monotonic()
+        if self._membership is not None and self.membership is None:
+            yield from self.leave()
+        if self._membership is None:
+            self._membership = yield self._verbs.register(self._plan.queue, self._plan.dead_after)
+        else:
+            yield from self._beat(self._membership.id)
+        self._heard_at = began
+        self._next_at = began + self._plan.beat
+
+    def leave(self) -> Steps[None]:
+        membership, self._membership = self._membership, None
+        if membership is not None:
+            yield self._verbs.unregister(self._plan.queue, membership.id)
+
+    def _beat(self, id: str) -> Steps[None]:
+        self._beats += 1
+        removes = self._beats % self._plan.remove_dead_every == 0
+        try:
+            self._membership = yield self._verbs.beat(self._plan.queue, id, self._plan.dead_after, removes)
+        except ConsumerGone:
+            _log.warning("consumer %s of %s was taken for dead, and registers again", id, self._plan.queue)
+            self._membership = None
+            self._membership = yield self._verbs.register(self._plan.queue, self._plan.dead_after)
