@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.harness import Chapter
-from benchmarks.table import to_markdown, verdict
+from benchmarks.table import settlement, to_markdown
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -59,7 +59,7 @@ def _plain(chapter: Chapter) -> dict[str, Any]:
                 "median": claim.median,
                 "values": claim.values,
                 "bar": None if claim.bar is None else claim.bar._asdict(),
-                "verdict": verdict(claim) or None,
+                "verdict": settlement(claim) or None,
             }
             for claim in chapter.claims
         ],

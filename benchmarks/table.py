@@ -14,7 +14,7 @@ _COLOURS = {"pass": "green", "miss": "bold red", "": "default"}
 Rows = Sequence[Sequence[str]]
 
 
-def verdict(claim: Claim) -> str:
+def settlement(claim: Claim) -> str:
     if claim.bar is None:
         return ""
     return "not measured" if claim.holds is None else "pass" if claim.holds else "miss"
@@ -42,7 +42,7 @@ def _measured(chapter: Chapter) -> Rows:
 def _claimed(chapter: Chapter) -> Iterator[Sequence[str]]:
     for claim in chapter.claims:
         median, least, most = (number(value, claim.unit) for value in (claim.median, min(claim.values), max(claim.values)))
-        yield claim.what, median, least, most, _bar(claim.bar, claim.unit), verdict(claim)
+        yield claim.what, median, least, most, _bar(claim.bar, claim.unit), settlement(claim)
 
 
 def number(value: float, unit: str) -> str:

@@ -116,7 +116,7 @@ def _procrastinate(host: Host, scale: Scale, gauge: Gauge) -> Turns:
 
     with host.database() as url, _loop() as run:
         connector = procrastinate.PsycopgConnector(conninfo=url, min_size=scale.connections, max_size=scale.connections)
-        app = procrastinate.App(connector=connector)
+        app = procrastinate.Application(connector=connector)
         task = app.task(name="nothing", queue=_QUEUE)(nothing)
         run(open())
         try:

@@ -11,7 +11,7 @@ from rowq.engine.arguments import Settled, to_extend, to_nack, to_reject, to_res
 from rowq.engine.bulk import Progress
 from rowq.engine.engine import Engine
 from rowq.engine.maintenance import Swept
-from rowq.engine.operation import Ask, Steps
+from rowq.engine.operation import Operation, SingleCall
 from rowq.engine.within import AsyncWithin, Within
 from rowq.errors import BrokerClosed
 from rowq.model.access import ApiKey
@@ -157,7 +157,7 @@ class AsyncBroker:
         decides which thread they run in."""
         store = self._engine().store
         self._engine().check_open()
-        return AsyncWithin(store, connection) if is_awaited(connection) and store.dialect.can_fly else Within(store, connection)
+        return AsyncWithin(store, connection) if is_awaited(connection) and store.dialect.can_bridge else Within(store, connection)
 
     async def close(self) -> None:
         if self._opened is not None:
@@ -293,7 +293,7 @@ class AsyncBroker:
             raise BrokerClosed("this broker is not open yet: use `async with rowq.connect_async(url) as broker`")
         return self._opened
 
-    def _drive(self, steps: Steps[T] | Ask[Any, T]) -> Coroutine[Any, Any, T]:
+    def _drive(self, steps: Operation[T] | SingleCall[Any, T]) -> Coroutine[Any, Any, T]:
         return self._engine().driver.drive_async(steps)
 
     def _look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Coroutine[Any, Any, T]:

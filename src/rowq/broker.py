@@ -10,7 +10,7 @@ from rowq.engine.arguments import Settled, to_extend, to_nack, to_reject, to_res
 from rowq.engine.bulk import Progress
 from rowq.engine.engine import Engine
 from rowq.engine.maintenance import Swept
-from rowq.engine.operation import Ask, Steps
+from rowq.engine.operation import Operation, SingleCall
 from rowq.engine.within import Within
 from rowq.model.access import ApiKey
 from rowq.model.failure import Failures
@@ -358,7 +358,7 @@ class Broker:
         """What hurts queues on this database, each with what to do."""
         return self._look(self._engine.examine)
 
-    def _drive(self, steps: Steps[T] | Ask[Any, T]) -> T:
+    def _drive(self, steps: Operation[T] | SingleCall[Any, T]) -> T:
         return self._engine.driver.drive(steps)
 
     def _look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:

@@ -20,8 +20,8 @@ from rowq.model.text import mend_text
 from rowq.store import migrations
 from rowq.store.address import MARIADB_SCHEMES, NO_URL, POSTGRESQL_SCHEMES, open_mariadb, open_postgresql, open_sqlite
 from rowq.store.dialect import Dialect
-from rowq.store.notify.notifier import Herald
-from rowq.store.notify.redis import RedisHerald
+from rowq.store.notify.notifier import Notifier
+from rowq.store.notify.redis import RedisNotifier
 from rowq.store.notify.redis_connection import check_redis_url
 from rowq.store.notify.settings_cache import RedisSettingsCache, SettingsCache
 from rowq.store.retry import insist
@@ -132,7 +132,7 @@ def open_engine(
         prepare = partial(migrations.migrate, dialect, (clock or SystemClock()).now()) if migrate else partial(migrations.check, dialect)
         insist(prepare, dialect.timeout)
         clock = clock or insist(dialect.clock, dialect.timeout)
-        herald, cache = insist(partial(_messengers, dialect, redis), dialect.timeout)
+        notifier, cache = insist(partial(_messengers, dialect, redis), dialect.timeout)
     except BaseException:
         dialect.close()
         raise
@@ -143,7 +143,7 @@ def open_engine(
         actor=None if actor is None else mend_text(actor),
         timeout=dialect.timeout,
         upkeep=upkeep,
-        herald=herald,
+        notifier=notifier,
         cache=cache,
     )
 
@@ -170,12 +170,12 @@ def make_door(url: str, queue: str) -> None:
         dialect.close()
 
 
-def _messengers(dialect: Dialect, redis: str | None) -> tuple[Herald | None, SettingsCache | None]:
+def _messengers(dialect: Dialect, redis: str | None) -> tuple[Notifier | None, SettingsCache | None]:
     """How processes tell each other, and where they find settings without asking the database."""
     if redis is None:
-        return dialect.herald(), None
+        return dialect.notifier(), None
     namespace = str(dialect.identity())
-    return RedisHerald(redis, namespace), RedisSettingsCache(redis, namespace)
+    return RedisNotifier(redis, namespace), RedisSettingsCache(redis, namespace)
 
 
 def refuse_server(url: str, why: str) -> None:

@@ -134,4 +134,4 @@ def with_pages(server: Server, port: int = 0) -> Served:
     from rowq.server.admin.site import Site
 
     site = Site(server.service)
-    return Served(server, server.serve_beside(site, site.office.live(), port))
+    return Served(server, server.serve_beside(site, site.context.live(), port))

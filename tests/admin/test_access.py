@@ -12,7 +12,7 @@ from rowq.model.access import digest_of
 from rowq.server.admin.pages import PAGES
 from rowq.server.admin.session import COOKIE, LIFETIME_MS
 from rowq.server.admin.site import Site
-from rowq.server.auth.authentication import Gate
+from rowq.server.auth.authentication import Authenticator
 from rowq.server.logs import AccessLog, JsonFormatter
 from tests.admin.conftest import Served, with_pages
 from tests.admin.visiting import Visitor
@@ -145,14 +145,16 @@ class TestWithKeys:
     def test_it_ends_with_its_key(self, locked_site: Served) -> None:
         visitor = Visitor(locked_site.url)
         visitor.log_in(ADMIN)
-        gate = locked_site.server.service.gate
-        locked_site.server.service.gate = Gate([key("other", "admin")])
+        authenticator = locked_site.server.service.authenticator
+        locked_site.server.service.authenticator = Authenticator([key("other", "admin")])
         assert visitor.get("/").status == 303
-        locked_site.server.service.gate = Gate([key("admin", "receive")])
+        locked_site.server.service.authenticator = Authenticator([key("admin", "receive")])
         assert visitor.get("/").status == 303
-        locked_site.server.service.gate = Gate([(key("admin", "admin")[0], digest_of("another secret under the same name"))])
+        locked_site.server.service.authenticator = Authenticator(
+            [(key("admin", "admin")[0], digest_of("another secret under the same name"))]
+        )
         assert visitor.get("/").status == 303
-        locked_site.server.service.gate = gate
+        locked_site.server.service.authenticator = authenticator
         assert visitor.get("/").status == 200
 
     def test_who_came_and_went_is_in_the_audit(self, locked_site: Served) -> None:

@@ -81,9 +81,9 @@ def test_it_ends_with_the_key(locked_site: Served) -> None:
     visitor.log_in(ADMIN)
     with Events(locked_site.url, visitor) as stream:
         assert stream.next() == "change"
-        gate = locked_site.server.service.gate
-        gate._own.clear()
-        locked_site.server.call(lambda: gate.learn([]))
+        authenticator = locked_site.server.service.authenticator
+        authenticator._own.clear()
+        locked_site.server.call(lambda: authenticator.learn([]))
         assert stream.is_over()
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rowq.server.admin import jobs
-from rowq.server.auth.authentication import Gate
+from rowq.server.auth.authentication import Authenticator
 from rowq.store import operate
 from tests.admin.accessibility import assert_accessible
 from tests.admin.conftest import Served, with_pages
@@ -127,7 +127,7 @@ def test_only_who_reaches_the_queue_sees_it(locked_site: Served, visitor: Visito
 def test_it_ends_with_the_key_that_began_it(locked_site: Served, visitor: Visitor) -> None:
     kill(locked_site.server, "emails", *range(50))
     shown = visitor.post("/queue/emails/dead/redrive", {"all": "yes", "rate": "2", "confirmed": "yes"})
-    locked_site.server.service.gate = Gate([key("admin2", "admin")])
+    locked_site.server.service.authenticator = Authenticator([key("admin2", "admin")])
     other = Visitor(locked_site.url)
     other.log_in("rowq_admin2")
     eventually(lambda: "the key that began it was revoked" in other.get(shown.headers["location"]).words)

@@ -227,7 +227,7 @@ class TestHealth:
         monkeypatch.setattr(locked_site.server.engine, "examine", examine)
         loop = LoopThread()
         try:
-            checkup = Checkup(Service(locked_site.server.engine, locked_site.server.service.gate))
+            checkup = Checkup(Service(locked_site.server.engine, locked_site.server.service.authenticator))
             for _ in range(5):
                 assert loop.run(checkup.look(60, 5)) == []
         finally:

@@ -15,7 +15,7 @@ from rowq import Broker, ManualClock
 from rowq.server.admin import rates as module
 from rowq.server.admin.history import DEAD, FAILED, IN, KINDS, OUT, SLOT_MS, SLOTS, History
 from rowq.server.admin.rates import Rates
-from rowq.server.auth.authentication import Gate
+from rowq.server.auth.authentication import Authenticator
 from rowq.server.service import Service
 from rowq.store.meter import Meter
 from tests.support.blocking import LoopThread
@@ -41,7 +41,7 @@ class Followed:
         return self.look()
 
     def _new(self) -> Rates:
-        return Rates(Service(self.here._engine, Gate()), lambda: self.is_watched)
+        return Rates(Service(self.here._engine, Authenticator()), lambda: self.is_watched)
 
     def look(self, times: int = 2) -> Rates:
         """What happened until now is there with the second look: the first only learns where the audit ends."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from rowq.model.lifecycle import Verdict
+from rowq.model.lifecycle import Settlement
 from rowq.model.message import Delivery
 from tests.support.server import Server
 
@@ -24,8 +24,8 @@ def receive(server: Server, queue: str, max: int = 1, *, consumer: str | None = 
     return server.engine.driver.drive(server.engine.verbs.receive(queue, max, wait, 600, consumer, None, None))
 
 
-def settle(server: Server, delivery: Delivery, verdict: Verdict) -> None:
-    server.engine.driver.drive(server.engine.verbs.settle(delivery, verdict))
+def settle(server: Server, delivery: Delivery, settlement: Settlement) -> None:
+    server.engine.driver.drive(server.engine.verbs.settle(delivery, settlement))
 
 
 def configure(server: Server, queue: str, **settings: Any) -> None:

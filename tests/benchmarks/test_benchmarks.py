@@ -20,7 +20,7 @@ from benchmarks.machine import facts
 from benchmarks.payload import SIZE, body
 from benchmarks.scratch import Scratch, scratch
 from benchmarks.serving import QUEUE, has_generator, load, rowq_server, write_body
-from benchmarks.table import number, to_markdown, to_rich, verdict
+from benchmarks.table import number, settlement, to_markdown, to_rich
 from tests.benchmarks.tiny import TINY
 from tests.support.patience import eventually
 from tests.support.servers import Unavailable
@@ -144,7 +144,7 @@ def test_a_bar_is_held_against_the_median(bar: Bar | None, holds: bool | None) -
 
 def test_a_bar_that_is_meant_for_more_is_neither_met_nor_missed() -> None:
     claim = Claim("five minutes", "%", (50,), Bar("at least", 90), is_measured=False)
-    assert claim.holds is None and verdict(claim) == "not measured"
+    assert claim.holds is None and settlement(claim) == "not measured"
 
 
 def test_what_is_written_tells_figures_and_bars_and_no_path(bench: Bench, tmp_path: Path) -> None:

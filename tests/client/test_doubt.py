@@ -13,7 +13,7 @@ import rowq
 from rowq import Broker, OutcomeUnknown, ServerUnavailable
 from rowq.client import verbs
 from rowq.engine.engine import Engine
-from rowq.store.call import Act
+from rowq.store.call import Execute
 from tests.client.conftest import LONG, Connect
 from tests.client.proxy import Mood, Proxy
 from tests.support.background import Background
@@ -178,7 +178,7 @@ def hog(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hog]:
             if pieces == 2:
                 neighbour.execute("BEGIN IMMEDIATE")
                 monkeypatch.setattr(engine.dialect, "timeout", 0.1)
-            return Act(*arguments)  # type: ignore[arg-type]
+            return Execute(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr("rowq.engine.bulk.Act", act)
         return neighbour

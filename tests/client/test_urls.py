@@ -15,7 +15,7 @@ from rowq import Forbidden, InvalidArgument, TooManyFailures, Unauthorized
 from rowq.client.address import Address
 from rowq.client.exchange import Exchange, no_answer
 from rowq.model.access import ApiKey, digest_of
-from rowq.server.auth.authentication import Gate
+from rowq.server.auth.authentication import Authenticator
 from tests.support.blocking import LoopThread
 from tests.support.server import Server
 
@@ -146,7 +146,7 @@ def test_a_server_is_not_migrated_from_afar() -> None:
 def guarded(loop: LoopThread, tmp_path: Path) -> Iterator[Server]:
     """A server with one key, which may send to the queue `open` only."""
     key = ApiKey(name="worker", scopes=("send",), queues=("open",))
-    server = Server(loop, f"sqlite:///{tmp_path}/jobs.db", gate=Gate([(key, digest_of(SECRET))]), upkeep=False)
+    server = Server(loop, f"sqlite:///{tmp_path}/jobs.db", authenticator=Authenticator([(key, digest_of(SECRET))]), upkeep=False)
     yield server
     server.stop()
 

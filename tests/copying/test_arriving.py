@@ -10,7 +10,7 @@ import pytest
 
 import rowq
 from rowq import Draft, MessageNotFound, State
-from rowq.engine.operation import Ask
+from rowq.engine.operation import SingleCall
 from rowq.model.draft import Prepared
 from rowq.store.call import Send
 from rowq.transfer.report import Counts
@@ -220,7 +220,7 @@ def test_a_message_travels_through_three_databases_and_back(short_journey: Journ
 def test_a_send_that_is_tried_once_more_at_the_target_gets_its_first_answer(some_journey: Journey) -> None:
     def send(broker: rowq.Broker, payload: bytes) -> list[str]:
         call = Send("q", [Prepared("q", 0, payload), Prepared("q", 0, payload)], request="try-1")
-        return broker._engine.driver.drive(Ask(call, list))
+        return broker._engine.driver.drive(SingleCall(call, list))
 
     ids = send(some_journey.source, b"1")
     some_journey.copy()

@@ -8,7 +8,7 @@ import pytest
 
 import rowq
 from rowq import Broker, Outcome
-from rowq.engine.executor import Lane
+from rowq.engine.executor import Executor
 from rowq.ids import Receipt, receipt_of_delivery
 from rowq.model.lifecycle import Ack, Nack
 from rowq.store.call import Settle
@@ -35,15 +35,15 @@ def broker(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def lane(broker: Broker, url: str) -> Iterator[Lane]:
+def executor(broker: Broker, url: str) -> Iterator[Executor]:
     """It knows both queues: `plain` keeps nothing of what is acked; `kept` does, and there is no room for it."""
-    lane = Lane(broker._engine.store)
+    executor = Executor(broker._engine.store)
     broker.configure("kept", keep="outcome")
     for queue in ("plain", "kept"):
         broker.send_many(queue, range(2))
-        lane.perform([Settle([received(broker, queue)], Nack(delay=60))])
+        executor.perform([Settle([received(broker, queue)], Nack(delay=60))])
     ask(url, _FULL, _ROOM_FOR_NOTHING)
-    yield lane
+    yield executor
     ask(url, "DROP FUNCTION rowq.refuse CASCADE")
 
 
@@ -51,17 +51,17 @@ def received(broker: Broker, queue: str) -> Receipt:
     return receipt_of_delivery(take(broker, queue, lease=60).receipt)
 
 
-def test_what_is_acked_for_good_is_told_so_when_others_fail(broker: Broker, lane: Lane) -> None:
+def test_what_is_acked_for_good_is_told_so_when_others_fail(broker: Broker, executor: Executor) -> None:
     done, failed = (Settle([received(broker, queue)], Ack()) for queue in ("plain", "kept"))
-    lane.perform([done, failed])
+    executor.perform([done, failed])
     assert done.error is None
     assert done.result == [Outcome.DONE]
     assert isinstance(failed.error, rowq.StoreFull)
     assert (broker.stats("plain").leased, broker.stats("kept").leased) == (0, 1)
 
 
-def test_what_was_acked_in_part_is_of_unknown_outcome(broker: Broker, lane: Lane) -> None:
+def test_what_was_acked_in_part_is_of_unknown_outcome(broker: Broker, executor: Executor) -> None:
     call = Settle([received(broker, queue) for queue in ("plain", "kept")], Ack())
-    lane.perform([call])
+    executor.perform([call])
     assert isinstance(call.error, rowq.OutcomeUnknown)
     assert (broker.stats("plain").leased, broker.stats("kept").leased) == (0, 1)

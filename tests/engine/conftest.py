@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowq.engine.group_commit import Fusion
-from tests.engine.jobs import Desk, Job
+from rowq.engine.group_commit import GroupCommit
+from tests.engine.jobs import Job, Performer
 from tests.support.background import Background
 from tests.support.patience import eventually
 
@@ -15,30 +15,30 @@ Gather = Callable[..., list[Background[str]]]
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def performer() -> Performer:
+    return Performer()
 
 
 @pytest.fixture
-def fusion(desk: Desk) -> Iterator[Fusion]:
-    fusion = Fusion(desk.perform, timeout=30)
-    yield fusion
-    desk.let_go()
-    Background(lambda: fusion.close(lambda: None)).result()
+def group_commit(performer: Performer) -> Iterator[GroupCommit]:
+    group_commit = GroupCommit(performer.perform, timeout=30)
+    yield group_commit
+    performer.let_go()
+    Background(lambda: group_commit.close(lambda: None)).result()
 
 
 @pytest.fixture
-def gather(desk: Desk, fusion: Fusion) -> Gather:
+def gather(performer: Performer, group_commit: GroupCommit) -> Gather:
     """Holds the desk with one job, lets others line up behind it in the order given, and returns them all, still waiting."""
 
     def line_up(*jobs: Job) -> list[Background[str]]:
-        desk.hold()
-        first = Background(lambda: fusion.run(Job("first")))
-        desk.wait_for("first")
+        performer.hold()
+        first = Background(lambda: group_commit.run(Job("first")))
+        performer.wait_for("first")
         others = []
         for number, job in enumerate(jobs, 1):
-            others.append(Background(lambda job=job: fusion.run(job)))  # type: ignore[misc]
-            eventually(lambda number=number: len(fusion._line) == number)  # type: ignore[misc]
+            others.append(Background(lambda job=job: group_commit.run(job)))  # type: ignore[misc]
+            eventually(lambda number=number: len(group_commit._line) == number)  # type: ignore[misc]
         return [first, *others]
 
     return line_up

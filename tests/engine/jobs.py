@@ -22,7 +22,7 @@ class Job(Call[str]):
         self.size = size
 
 
-class Desk:
+class Performer:
     """Performs jobs. `hold()` makes the next batch wait on its way, so that others gather behind it."""
 
     def __init__(self) -> None:

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 import uvloop
 
-from rowq.engine.async_group_commit import FEW, Airway
+from rowq.engine.async_group_commit import FEW, AsyncGroupCommit
 from rowq.engine.call_queue import MAX_WAITING_BYTES
-from rowq.engine.group_commit import Fusion
+from rowq.engine.group_commit import GroupCommit
 from rowq.errors import BrokerClosed, OutcomeUnknown, StoreBusy
 from rowq.store import greenlet_bridge
 from rowq.store.call import Call
 from rowq.store.retry import WouldWait
-from tests.engine.jobs import Desk, Job
+from tests.engine.jobs import Job, Performer
 from tests.support.background import Background
 from tests.support.patience import DEADLINE, eventually, eventually_async
 
@@ -76,33 +76,33 @@ def tower() -> Iterator[Tower]:
 
 
 @pytest.fixture
-def slow() -> Iterator[Fusion]:
-    fusion = Fusion(Desk().perform, timeout=30)
-    yield fusion
-    fusion.close(lambda: None)
+def slow() -> Iterator[GroupCommit]:
+    group_commit = GroupCommit(Performer().perform, timeout=30)
+    yield group_commit
+    group_commit.close(lambda: None)
 
 
 @pytest.fixture
-def airway(tower: Tower, slow: Fusion) -> Airway:
-    return Airway(lambda: tower.perform, timeout=30, slow=slow)
+def async_group_commit(tower: Tower, slow: GroupCommit) -> AsyncGroupCommit:
+    return AsyncGroupCommit(lambda: tower.perform, timeout=30, slow=slow)
 
 
-async def all_of(airway: Airway, *names: str) -> list[str]:
-    return await asyncio.gather(*(airway.run_async(Job(name)) for name in names))
+async def all_of(async_group_commit: AsyncGroupCommit, *names: str) -> list[str]:
+    return await asyncio.gather(*(async_group_commit.run_async(Job(name)) for name in names))
 
 
-def test_calls_of_one_turn_go_together_and_in_the_thread_of_the_loop(airway: Airway, tower: Tower) -> None:
-    assert asyncio.run(all_of(airway, "a", "b", "c")) == ["a", "b", "c"]
+def test_calls_of_one_turn_go_together_and_in_the_thread_of_the_loop(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
+    assert asyncio.run(all_of(async_group_commit, "a", "b", "c")) == ["a", "b", "c"]
     assert tower.batches == [["a", "b", "c"]]
     assert tower.threads == {threading.get_ident()}
 
 
-def test_the_loop_goes_on_while_a_batch_is_on_its_way_and_the_next_one_gathers(airway: Airway, tower: Tower) -> None:
+def test_the_loop_goes_on_while_a_batch_is_on_its_way_and_the_next_one_gathers(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     async def main() -> list[str]:
         tower.holds = True
-        first = asyncio.create_task(airway.run_async(Job("first")))
+        first = asyncio.create_task(async_group_commit.run_async(Job("first")))
         await eventually_async(lambda: tower.batches)
-        others = [asyncio.create_task(airway.run_async(Job(name))) for name in "ab"]
+        others = [asyncio.create_task(async_group_commit.run_async(Job(name))) for name in "ab"]
         for _ in range(10):
             await asyncio.sleep(0)
         assert not any(task.done() for task in (first, *others))
@@ -113,12 +113,12 @@ def test_the_loop_goes_on_while_a_batch_is_on_its_way_and_the_next_one_gathers(a
     assert tower.batches == [["first"], ["a", "b"]]
 
 
-def test_the_loop_of_the_server_flies_too(airway: Airway, tower: Tower) -> None:
+def test_the_loop_of_the_server_flies_too(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     async def main() -> list[str]:
         tower.holds = True
-        first = asyncio.create_task(airway.run_async(Job("first")))
+        first = asyncio.create_task(async_group_commit.run_async(Job("first")))
         await eventually_async(lambda: tower.batches)
-        second = asyncio.create_task(airway.run_async(Job("second")))
+        second = asyncio.create_task(async_group_commit.run_async(Job("second")))
         tower.let_go()
         return [await first, await second]
 
@@ -127,25 +127,25 @@ def test_the_loop_of_the_server_flies_too(airway: Airway, tower: Tower) -> None:
     assert tower.threads == {threading.get_ident()}
 
 
-def test_of_many_one_half_goes_first(airway: Airway, tower: Tower) -> None:
+def test_of_many_one_half_goes_first(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     names = [str(number) for number in range(4 * FEW)]
-    assert asyncio.run(all_of(airway, *names)) == names
+    assert asyncio.run(all_of(async_group_commit, *names)) == names
     assert [len(batch) for batch in tower.batches] == [2 * FEW, FEW, FEW]
     assert [name for batch in tower.batches for name in batch] == names
 
 
-def test_a_call_that_would_wait_moves_to_the_slow_lane(airway: Airway) -> None:
-    assert asyncio.run(all_of(airway, "would wait", "a")) == ["would wait", "a"]
+def test_a_call_that_would_wait_moves_to_the_slow_lane(async_group_commit: AsyncGroupCommit) -> None:
+    assert asyncio.run(all_of(async_group_commit, "would wait", "a")) == ["would wait", "a"]
 
 
-def test_an_answer_to_somebody_who_has_gone_away_is_told_of(airway: Airway, tower: Tower) -> None:
+def test_an_answer_to_somebody_who_has_gone_away_is_told_of(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     gone: list[Call[Any]] = []
-    airway.abandoned = gone.append
+    async_group_commit.abandoned = gone.append
     job = Job("mine")
 
     async def main() -> None:
         tower.holds = True
-        mine = asyncio.create_task(airway.run_async(job))
+        mine = asyncio.create_task(async_group_commit.run_async(job))
         await eventually_async(lambda: tower.batches)
         mine.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -158,16 +158,16 @@ def test_an_answer_to_somebody_who_has_gone_away_is_told_of(airway: Airway, towe
     assert job.result == "mine"
 
 
-def test_a_call_past_its_timeout_is_not_performed(tower: Tower, slow: Fusion) -> None:
-    airway = Airway(lambda: tower.perform, timeout=DEADLINE, slow=slow)
+def test_a_call_past_its_timeout_is_not_performed(tower: Tower, slow: GroupCommit) -> None:
+    async_group_commit = AsyncGroupCommit(lambda: tower.perform, timeout=DEADLINE, slow=slow)
 
     async def main() -> None:
         tower.holds = True
-        first = asyncio.create_task(airway.run_async(Job("first")))
+        first = asyncio.create_task(async_group_commit.run_async(Job("first")))
         await eventually_async(lambda: tower.batches)
-        airway._timeout = -1  # one that comes now is late already
-        late = asyncio.create_task(airway.run_async(Job("late")))
-        (route,) = airway._routes.values()
+        async_group_commit._timeout = -1  # one that comes now is late already
+        late = asyncio.create_task(async_group_commit.run_async(Job("late")))
+        (route,) = async_group_commit._routes.values()
         await eventually_async(lambda: len(route._line) == 1)
         tower.let_go()
         assert await first == "first"
@@ -178,92 +178,92 @@ def test_a_call_past_its_timeout_is_not_performed(tower: Tower, slow: Fusion) ->
     assert tower.batches == [["first"]]
 
 
-def test_a_call_past_its_timeout_is_answered_though_those_before_it_still_wait(tower: Tower, slow: Fusion) -> None:
-    airway = Airway(lambda: tower.perform, timeout=DEADLINE, slow=slow)
+def test_a_call_past_its_timeout_is_answered_though_those_before_it_still_wait(tower: Tower, slow: GroupCommit) -> None:
+    async_group_commit = AsyncGroupCommit(lambda: tower.perform, timeout=DEADLINE, slow=slow)
 
     async def main() -> None:
         tower.holds = True
-        first = asyncio.create_task(airway.run_async(Job("first")))
+        first = asyncio.create_task(async_group_commit.run_async(Job("first")))
         await eventually_async(lambda: tower.batches)
-        (route,) = airway._routes.values()
-        airway._timeout = route._timeout = 0.05
+        (route,) = async_group_commit._routes.values()
+        async_group_commit._timeout = route._timeout = 0.05
         for _ in range(2):
             with pytest.raises(StoreBusy, match="not written"):
-                await asyncio.wait_for(airway.run_async(Job("late")), DEADLINE)
+                await asyncio.wait_for(async_group_commit.run_async(Job("late")), DEADLINE)
         assert not first.done()
-        airway._timeout = DEADLINE
+        async_group_commit._timeout = DEADLINE
         tower.let_go()
         assert await first == "first"
-        assert await airway.run_async(Job("next")) == "next"
+        assert await async_group_commit.run_async(Job("next")) == "next"
 
     asyncio.run(main())
     assert tower.batches == [["first"], ["next"]]
 
 
-def test_more_than_fits_into_memory_is_refused(airway: Airway, tower: Tower) -> None:
+def test_more_than_fits_into_memory_is_refused(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     async def main() -> None:
         tower.holds = True
-        first = asyncio.create_task(airway.run_async(Job("first")))
+        first = asyncio.create_task(async_group_commit.run_async(Job("first")))
         await eventually_async(lambda: tower.batches)
-        large = asyncio.create_task(airway.run_async(Job("large", size=MAX_WAITING_BYTES + 1)))
+        large = asyncio.create_task(async_group_commit.run_async(Job("large", size=MAX_WAITING_BYTES + 1)))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         with pytest.raises(StoreBusy, match="slow down"):
-            await airway.run_async(Job("more"))
+            await async_group_commit.run_async(Job("more"))
         tower.let_go()
         assert list(await asyncio.gather(first, large)) == ["first", "large"]
 
     asyncio.run(main())
 
 
-def test_closing_waits_for_what_is_on_its_way_and_then_nothing_comes_in(airway: Airway, tower: Tower) -> None:
+def test_closing_waits_for_what_is_on_its_way_and_then_nothing_comes_in(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     async def main() -> None:
         tower.holds = True
-        tasks = [asyncio.create_task(airway.run_async(Job("first")))]
+        tasks = [asyncio.create_task(async_group_commit.run_async(Job("first")))]
         await eventually_async(lambda: tower.batches)
-        tasks.append(asyncio.create_task(airway.run_async(Job("second"))))
+        tasks.append(asyncio.create_task(async_group_commit.run_async(Job("second"))))
         await asyncio.sleep(0)
-        closing = asyncio.create_task(asyncio.to_thread(airway.close))
+        closing = asyncio.create_task(asyncio.to_thread(async_group_commit.close))
         await asyncio.to_thread(threading.Event().wait, 0.05)
         assert not closing.done()
         tower.let_go()
         assert list(await asyncio.gather(*tasks)) == ["first", "second"]
         await closing
         with pytest.raises(BrokerClosed):
-            await airway.run_async(Job("late"))
+            await async_group_commit.run_async(Job("late"))
 
     asyncio.run(main())
 
 
-def test_a_loop_that_ends_under_its_callers_holds_nobody_up(airway: Airway, tower: Tower) -> None:
+def test_a_loop_that_ends_under_its_callers_holds_nobody_up(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     tower.holds = True
 
     def end_early() -> None:
         with closing(asyncio.new_event_loop()) as loop:
-            task = loop.create_task(airway.run_async(Job("left")))
+            task = loop.create_task(async_group_commit.run_async(Job("left")))
             loop.run_until_complete(eventually_async(lambda: tower.batches))
             task.cancel()
             loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
 
     Background(end_early).result()
     tower.holds = False
-    assert Background(lambda: asyncio.run(all_of(airway, "next"))).result() == ["next"]
-    airway.close()
+    assert Background(lambda: asyncio.run(all_of(async_group_commit, "next"))).result() == ["next"]
+    async_group_commit.close()
     assert tower.closed == 1
 
 
-def test_loops_of_several_threads_do_not_meet(airway: Airway) -> None:
+def test_loops_of_several_threads_do_not_meet(async_group_commit: AsyncGroupCommit) -> None:
     names = [[f"{thread}-{number}" for number in range(50)] for thread in range(4)]
-    loops = [Background(lambda some=some: asyncio.run(all_of(airway, *some))) for some in names]  # type: ignore[misc]
+    loops = [Background(lambda some=some: asyncio.run(all_of(async_group_commit, *some))) for some in names]  # type: ignore[misc]
     assert [loop.result() for loop in loops] == names
 
 
-def test_an_interrupt_ends_the_batch_and_not_the_others(airway: Airway, tower: Tower) -> None:
+def test_an_interrupt_ends_the_batch_and_not_the_others(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     async def main() -> None:
         tower.holds = True
-        first = asyncio.ensure_future(airway.run_async(Job("first")))
+        first = asyncio.ensure_future(async_group_commit.run_async(Job("first")))
         await eventually_async(lambda: tower.batches)
-        second = asyncio.ensure_future(airway.run_async(Job("second")))
+        second = asyncio.ensure_future(async_group_commit.run_async(Job("second")))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         calls.extend([first, second])
@@ -295,19 +295,19 @@ class Watched(asyncio.SelectorEventLoop):
         return super().is_closed()
 
 
-def test_loops_may_begin_while_another_one_clears_up_behind_those_that_have_ended(airway: Airway) -> None:
+def test_loops_may_begin_while_another_one_clears_up_behind_those_that_have_ended(async_group_commit: AsyncGroupCommit) -> None:
     with closing(Watched()) as ended:
-        ended.run_until_complete(all_of(airway, "first"))
-    ended.when_looked_at = lambda: Background(lambda: asyncio.run(all_of(airway, "meanwhile"))).result()
-    assert asyncio.run(all_of(airway, "last")) == ["last"]
+        ended.run_until_complete(all_of(async_group_commit, "first"))
+    ended.when_looked_at = lambda: Background(lambda: asyncio.run(all_of(async_group_commit, "meanwhile"))).result()
+    assert asyncio.run(all_of(async_group_commit, "last")) == ["last"]
 
 
-def test_closing_inside_the_loop_does_not_cut_off_what_is_on_its_way(airway: Airway, tower: Tower) -> None:
+def test_closing_inside_the_loop_does_not_cut_off_what_is_on_its_way(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     async def main() -> str:
         tower.holds = True
-        mine = asyncio.create_task(airway.run_async(Job("mine")))
+        mine = asyncio.create_task(async_group_commit.run_async(Job("mine")))
         await eventually_async(lambda: tower.batches)
-        airway.close()
+        async_group_commit.close()
         assert tower.closed == 0
         tower.let_go()
         return await mine
@@ -315,7 +315,7 @@ def test_closing_inside_the_loop_does_not_cut_off_what_is_on_its_way(airway: Air
     assert asyncio.run(main()) == "mine"
 
 
-def test_a_loop_that_goes_on_after_closing_tells_those_who_were_on_their_way(tower: Tower, slow: Fusion) -> None:
+def test_a_loop_that_goes_on_after_closing_tells_those_who_were_on_their_way(tower: Tower, slow: GroupCommit) -> None:
     def perform(calls: Sequence[Call[Any]]) -> None:
         here = greenlet_bridge.current()
         assert here is not None
@@ -323,24 +323,24 @@ def test_a_loop_that_goes_on_after_closing_tells_those_who_were_on_their_way(tow
         here.wait_for_socket(tower.near.fileno(), tower)
         calls[0].error = StoreBusy(f"closed {tower.closed} times")
 
-    airway = Airway(lambda: perform, timeout=30, slow=slow)
+    async_group_commit = AsyncGroupCommit(lambda: perform, timeout=30, slow=slow)
     with closing(asyncio.new_event_loop()) as loop:
-        mine = loop.create_task(airway.run_async(Job("mine")))
+        mine = loop.create_task(async_group_commit.run_async(Job("mine")))
         loop.run_until_complete(eventually_async(lambda: tower.batches))
-        airway.close()
+        async_group_commit.close()
         with pytest.raises(StoreBusy, match="closed 1 times"):
             loop.run_until_complete(asyncio.wait_for(mine, 10))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_of_a_fork_leaves_what_is_on_its_way_to_its_parent(airway: Airway, tower: Tower) -> None:
+def test_a_child_of_a_fork_leaves_what_is_on_its_way_to_its_parent(async_group_commit: AsyncGroupCommit, tower: Tower) -> None:
     async def main() -> str:
         tower.holds = True
-        mine = asyncio.create_task(airway.run_async(Job("mine")))
+        mine = asyncio.create_task(async_group_commit.run_async(Job("mine")))
         await eventually_async(lambda: tower.batches)
         child = os.fork()
         if child == 0:
-            airway.close()
+            async_group_commit.close()
             os._exit(tower.closed)
         assert await asyncio.to_thread(os.waitpid, child, 0) == (child, 0)
         tower.let_go()
@@ -353,7 +353,7 @@ def test_a_child_of_a_fork_leaves_what_is_on_its_way_to_its_parent(airway: Airwa
         signal.alarm(0)
 
 
-def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion) -> None:
+def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: GroupCommit) -> None:
     seen: list[str] = []
     goes_on = threading.Event()
 
@@ -364,8 +364,8 @@ def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion
         calls[0].result = greenlet_bridge.slowly(lambda: str(threading.get_ident()) if goes_on.wait(10) else "the loop stood still")
 
     async def main() -> str:
-        airway = Airway(lambda: perform, timeout=30, slow=slow)
-        mine = asyncio.create_task(airway.run_async(Job("mine")))
+        async_group_commit = AsyncGroupCommit(lambda: perform, timeout=30, slow=slow)
+        mine = asyncio.create_task(async_group_commit.run_async(Job("mine")))
         await eventually_async(lambda: seen)
         assert seen == ["before the pause"]
         await eventually_async(lambda: len(seen) == 2)
@@ -375,18 +375,18 @@ def test_a_pause_and_a_thread_are_waited_for_without_standing_still(slow: Fusion
     assert asyncio.run(main()) not in (str(threading.get_ident()), "the loop stood still")
 
 
-def test_a_thread_is_had_although_those_of_the_loop_all_wait_for_the_call(slow: Fusion) -> None:
+def test_a_thread_is_had_although_those_of_the_loop_all_wait_for_the_call(slow: GroupCommit) -> None:
     def perform(calls: Sequence[Call[Any]]) -> None:
         for call in calls:
             call.result = greenlet_bridge.slowly(lambda: "done")
 
     async def main() -> list[str]:
-        airway = Airway(lambda: perform, timeout=30, slow=slow)
+        async_group_commit = AsyncGroupCommit(lambda: perform, timeout=30, slow=slow)
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(1))
 
         def ask() -> str:
-            return asyncio.run_coroutine_threadsafe(airway.run_async(Job("mine")), loop).result(10)
+            return asyncio.run_coroutine_threadsafe(async_group_commit.run_async(Job("mine")), loop).result(10)
 
         return await asyncio.gather(*(loop.run_in_executor(None, ask) for _ in range(2)))
 
@@ -394,7 +394,7 @@ def test_a_thread_is_had_although_those_of_the_loop_all_wait_for_the_call(slow: 
 
 
 @pytest.mark.parametrize("comes_late", [True, False], ids=["that comes when it has ended", "that came just before"])
-def test_a_loop_that_ends_leaves_nothing_lying_about_that_a_thread_has_brought(slow: Fusion, comes_late: bool) -> None:
+def test_a_loop_that_ends_leaves_nothing_lying_about_that_a_thread_has_brought(slow: GroupCommit, comes_late: bool) -> None:
     unwanted: list[str] = []
     may_come, has_come = threading.Event(), threading.Event()
 
@@ -412,9 +412,9 @@ def test_a_loop_that_ends_leaves_nothing_lying_about_that_a_thread_has_brought(s
             has_come.set()
             return super().call_soon_threadsafe(*arguments, **options)
 
-    airway = Airway(lambda: perform, timeout=30, slow=slow)
+    async_group_commit = AsyncGroupCommit(lambda: perform, timeout=30, slow=slow)
     with closing(Deaf()) as loop:
-        mine = loop.create_task(airway.run_async(Job("mine")))
+        mine = loop.create_task(async_group_commit.run_async(Job("mine")))
         for _ in range(3):
             loop.run_until_complete(asyncio.sleep(0))
         mine.cancel()
@@ -423,11 +423,11 @@ def test_a_loop_that_ends_leaves_nothing_lying_about_that_a_thread_has_brought(s
             may_come.set()
             assert has_come.wait(10)
     may_come.set()
-    airway.close()
+    async_group_commit.close()
     eventually(lambda: unwanted == ["a connection"])
 
 
-def test_what_the_loop_does_for_others_meanwhile_is_told_apart(tower: Tower, slow: Fusion) -> None:
+def test_what_the_loop_does_for_others_meanwhile_is_told_apart(tower: Tower, slow: GroupCommit) -> None:
     seen: list[int] = []
 
     def perform(calls: Sequence[Call[Any]]) -> None:
@@ -435,9 +435,9 @@ def test_what_the_loop_does_for_others_meanwhile_is_told_apart(tower: Tower, slo
         seen.append(greenlet_bridge.others_ms())
 
     async def main() -> None:
-        airway = Airway(lambda: perform, timeout=30, slow=slow)
+        async_group_commit = AsyncGroupCommit(lambda: perform, timeout=30, slow=slow)
         tower.holds = True
-        mine = asyncio.create_task(airway.run_async(Job("mine")))
+        mine = asyncio.create_task(async_group_commit.run_async(Job("mine")))
         await eventually_async(lambda: tower.batches)
         until = time.thread_time() + 0.05
         while time.thread_time() < until:

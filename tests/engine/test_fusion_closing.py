@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from rowq import BrokerClosed
-from rowq.engine.group_commit import Fusion
+from rowq.engine.group_commit import GroupCommit
 from rowq.store.call import Call
-from tests.engine.jobs import Desk, Job
+from tests.engine.jobs import Job, Performer
 from tests.support.crowd import Crowd
 
 ROUNDS = 60
@@ -29,7 +29,7 @@ def frequent_switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-class ClosingDesk(Desk):
+class ClosingDesk(Performer):
     """Nothing may be performed once it is closed: the database is gone."""
 
     def __init__(self) -> None:
@@ -47,45 +47,45 @@ class ClosingDesk(Desk):
 def test_threads_are_answered_or_refused() -> None:
     chance = random.Random(1)
 
-    def call_until_refused(fusion: Fusion) -> int:
+    def call_until_refused(group_commit: GroupCommit) -> int:
         answered = 0
         try:
             while True:
-                assert fusion.run(Job("x")) == "x"
+                assert group_commit.run(Job("x")) == "x"
                 answered += 1
         except BrokerClosed:
             return answered
 
     for _ in range(ROUNDS):
-        desk = ClosingDesk()
-        fusion = Fusion(desk.perform, timeout=30)
-        callers = Crowd([lambda fusion=fusion: call_until_refused(fusion) for _ in range(6)])  # type: ignore[misc]
+        performer = ClosingDesk()
+        group_commit = GroupCommit(performer.perform, timeout=30)
+        callers = Crowd([lambda group_commit=group_commit: call_until_refused(group_commit) for _ in range(6)])  # type: ignore[misc]
         threading.Event().wait(chance.uniform(0, 0.004))
-        fusion.close(desk.close)
-        assert sum(callers.results(10)) == sum(map(len, desk.batches))
+        group_commit.close(performer.close)
+        assert sum(callers.results(10)) == sum(map(len, performer.batches))
 
 
 def test_coroutines_are_answered_or_refused() -> None:
     chance = random.Random(2)
 
-    async def call_until_refused(fusion: Fusion) -> int:
+    async def call_until_refused(group_commit: GroupCommit) -> int:
         answered = 0
         try:
             while True:
-                assert await fusion.run_async(Job("x")) == "x"
+                assert await group_commit.run_async(Job("x")) == "x"
                 answered += 1
         except BrokerClosed:
             return answered
 
-    async def close_among_callers(fusion: Fusion, desk: ClosingDesk) -> int:
-        callers = asyncio.gather(*(call_until_refused(fusion) for _ in range(20)))
-        closing = threading.Timer(chance.uniform(0, 0.008), fusion.close, (desk.close,))
+    async def close_among_callers(group_commit: GroupCommit, performer: ClosingDesk) -> int:
+        callers = asyncio.gather(*(call_until_refused(group_commit) for _ in range(20)))
+        closing = threading.Timer(chance.uniform(0, 0.008), group_commit.close, (performer.close,))
         closing.start()
         answered = sum(await asyncio.wait_for(callers, 10))
         await asyncio.to_thread(closing.join)
         return answered
 
     for _ in range(ROUNDS):
-        desk = ClosingDesk()
-        fusion = Fusion(desk.perform, timeout=30)
-        assert asyncio.run(close_among_callers(fusion, desk)) == sum(map(len, desk.batches))
+        performer = ClosingDesk()
+        group_commit = GroupCommit(performer.perform, timeout=30)
+        assert asyncio.run(close_among_callers(group_commit, performer)) == sum(map(len, performer.batches))

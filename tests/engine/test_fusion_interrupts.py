@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from rowq import OutcomeUnknown
-from rowq.engine.group_commit import Fusion
+from rowq.engine.group_commit import GroupCommit
 from rowq.store.call import Call
 from tests.engine.conftest import Gather
-from tests.engine.jobs import Desk, Job
+from tests.engine.jobs import Job, Performer
 from tests.support.background import Background
 from tests.support.patience import eventually
 
@@ -24,12 +24,12 @@ class Interrupted(BaseException):
     """As KeyboardInterrupt: nothing that a program catches by the way."""
 
 
-def interrupt_batches_with(desk: Desk, name: str) -> None:
+def interrupt_batches_with(performer: Performer, name: str) -> None:
     def interrupt(calls: Sequence[Call[Any]]) -> None:
         if any(isinstance(call, Job) and call.name == name for call in calls):
             raise Interrupted
 
-    desk.after = interrupt
+    performer.after = interrupt
 
 
 @pytest.fixture
@@ -48,39 +48,39 @@ def interrupt_main_thread() -> Iterator[threading.Timer]:
     signal.signal(signal.SIGUSR1, before)
 
 
-def test_an_interrupted_batch_answers_nobody_with_a_result(desk: Desk, fusion: Fusion, gather: Gather) -> None:
+def test_an_interrupted_batch_answers_nobody_with_a_result(performer: Performer, group_commit: GroupCommit, gather: Gather) -> None:
     """Results are written into the calls before the commit; a batch that is interrupted there was rolled back."""
-    interrupt_batches_with(desk, "b")
+    interrupt_batches_with(performer, "b")
     first, *others = gather(Job("a"), Job("b"), Job("c"))
-    desk.let_go()
+    performer.let_go()
     assert first.result() == "first"
     ends = [_end(call) for call in others]
     assert sorted(ends, key=lambda end: end.__name__) == [Interrupted, OutcomeUnknown, OutcomeUnknown]
-    assert fusion.run(Job("next")) == "next"
+    assert group_commit.run(Job("next")) == "next"
 
 
-def test_a_lone_call_that_is_interrupted_leaves_the_desk_free(desk: Desk, fusion: Fusion) -> None:
-    interrupt_batches_with(desk, "a")
+def test_a_lone_call_that_is_interrupted_leaves_the_desk_free(performer: Performer, group_commit: GroupCommit) -> None:
+    interrupt_batches_with(performer, "a")
     with pytest.raises(Interrupted):
-        fusion.run(Job("a"))
-    assert Background(lambda: fusion.run(Job("b"))).result() == "b"
+        group_commit.run(Job("a"))
+    assert Background(lambda: group_commit.run(Job("b"))).result() == "b"
 
 
-def test_after_an_interrupted_batch_the_next_ones_are_performed(desk: Desk, gather: Gather) -> None:
-    interrupt_batches_with(desk, "b")
+def test_after_an_interrupted_batch_the_next_ones_are_performed(performer: Performer, gather: Gather) -> None:
+    interrupt_batches_with(performer, "b")
     calls = gather(Job("a"), Job("b", rows=1000), Job("c"))
-    desk.let_go()
+    performer.let_go()
     assert (calls[0].result(), calls[1].result(), calls[3].result()) == ("first", "a", "c")
     assert _end(calls[2]) is Interrupted
 
 
-def test_coroutines_go_on_after_their_batch_was_interrupted(desk: Desk, fusion: Fusion) -> None:
-    interrupt_batches_with(desk, "bad")
+def test_coroutines_go_on_after_their_batch_was_interrupted(performer: Performer, group_commit: GroupCommit) -> None:
+    interrupt_batches_with(performer, "bad")
 
     async def main() -> str:
         with pytest.raises(OutcomeUnknown):
-            await asyncio.wait_for(fusion.run_async(Job("bad")), 10)
-        return await asyncio.wait_for(fusion.run_async(Job("good")), 10)
+            await asyncio.wait_for(group_commit.run_async(Job("bad")), 10)
+        return await asyncio.wait_for(group_commit.run_async(Job("good")), 10)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threading, "excepthook", lambda arguments: None)
@@ -88,35 +88,37 @@ def test_coroutines_go_on_after_their_batch_was_interrupted(desk: Desk, fusion: 
 
 
 def test_a_waiting_thread_that_is_interrupted_goes_alone(
-    desk: Desk, fusion: Fusion, gather: Gather, interrupt_main_thread: threading.Timer
+    performer: Performer, group_commit: GroupCommit, gather: Gather, interrupt_main_thread: threading.Timer
 ) -> None:
     gone: list[Call[Any]] = []
-    fusion.abandoned = gone.append
+    group_commit.abandoned = gone.append
     calls = gather(Job("a"))
     interrupt_main_thread.start()
     mine = Job("mine")
     with pytest.raises(Interrupted):
-        fusion.run(mine)
-    desk.let_go()
+        group_commit.run(mine)
+    performer.let_go()
     assert [call.result() for call in calls] == ["first", "a"]
-    assert fusion.run(Job("next")) == "next"
+    assert group_commit.run(Job("next")) == "next"
     assert gone == ([mine] if mine.result else []), "what was performed for somebody who left must be told"
 
 
-def test_a_thread_interrupted_while_it_leads_hands_the_lead_on(desk: Desk, fusion: Fusion, interrupt_main_thread: threading.Timer) -> None:
-    desk.hold()
+def test_a_thread_interrupted_while_it_leads_hands_the_lead_on(
+    performer: Performer, group_commit: GroupCommit, interrupt_main_thread: threading.Timer
+) -> None:
+    performer.hold()
     others: list[Background[str]] = []
 
     def line_up() -> None:
-        desk.wait_for("mine")
-        others.append(Background(lambda: fusion.run(Job("a"))))
-        eventually(lambda: len(fusion._line) == 1)
+        performer.wait_for("mine")
+        others.append(Background(lambda: group_commit.run(Job("a"))))
+        eventually(lambda: len(group_commit._line) == 1)
         interrupt_main_thread.start()
 
     lining_up = Background(line_up)
     with pytest.raises(Interrupted):
-        fusion.run(Job("mine"))
-    desk.let_go()
+        group_commit.run(Job("mine"))
+    performer.let_go()
     lining_up.result()
     assert others[0].result() == "a"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rowq.model import lifecycle
-from rowq.model.lifecycle import Ack, Change, Dead, Finished, Nack, Reject, Reschedule, Standing, Verdict, Waiting
+from rowq.model.lifecycle import Ack, Change, Dead, Finished, Nack, Reject, Reschedule, Settlement, Standing, Waiting
 from rowq.model.queue import Policy
 from rowq.model.retry import Delays, Exponential, Linear
 
@@ -23,11 +23,11 @@ def no_chance() -> float:
     return 0.0
 
 
-def decide(standing: Standing, verdict: Verdict, policy: Policy) -> Change:
-    return lifecycle.decide(standing, verdict, policy, NOW, no_chance)
+def decide(standing: Standing, settlement: Settlement, policy: Policy) -> Change:
+    return lifecycle.decide(standing, settlement, policy, NOW, no_chance)
 
 
-SETTLED: list[tuple[str, Standing, Verdict, Policy, Change]] = [
+SETTLED: list[tuple[str, Standing, Settlement, Policy, Change]] = [
     ("an ack finishes", Standing(1), Ack(), PLAIN, Finished("acked", "none")),
     ("an ack is kept as the queue says", Standing(1), Ack(), Policy(keep="outcome"), Finished("acked", "outcome")),
     ("a failure waits out its backoff", Standing(1, EXPIRY), Nack("boom"), PLAIN, Waiting(NOW + 1_000, 1, EXPIRY, "boom")),
@@ -60,7 +60,7 @@ SETTLED: list[tuple[str, Standing, Verdict, Policy, Change]] = [
 
 DEAD = Standing(3, reason="rejected", error="old", redeliveries=1)
 
-DEAD_SETTLED: list[tuple[str, Standing, Verdict, Policy, Change]] = [
+DEAD_SETTLED: list[tuple[str, Standing, Settlement, Policy, Change]] = [
     ("an ack removes it", DEAD, Ack(), PLAIN, Finished("acked", "none")),
     ("a failure returns it", DEAD, Nack("new"), PLAIN, Dead("rejected", "new", NOW + 1_000, 1)),
     ("a failure keeps the old error", DEAD, Nack(), PLAIN, Dead("rejected", "old", NOW + 1_000, 1)),
@@ -110,15 +110,15 @@ def ids(table: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("row", SETTLED, ids=ids(SETTLED))
-def test_what_a_verdict_makes_of_a_message(row: tuple[str, Standing, Verdict, Policy, Change]) -> None:
-    _, standing, verdict, policy, change = row
-    assert decide(standing, verdict, policy) == change
+def test_what_a_verdict_makes_of_a_message(row: tuple[str, Standing, Settlement, Policy, Change]) -> None:
+    _, standing, settlement, policy, change = row
+    assert decide(standing, settlement, policy) == change
 
 
 @pytest.mark.parametrize("row", DEAD_SETTLED, ids=ids(DEAD_SETTLED))
-def test_what_a_verdict_makes_of_a_dead_letter(row: tuple[str, Standing, Verdict, Policy, Change]) -> None:
-    _, standing, verdict, policy, change = row
-    assert decide(standing, verdict, policy) == change
+def test_what_a_verdict_makes_of_a_dead_letter(row: tuple[str, Standing, Settlement, Policy, Change]) -> None:
+    _, standing, settlement, policy, change = row
+    assert decide(standing, settlement, policy) == change
 
 
 @pytest.mark.parametrize("row", EXPIRED_LEASES, ids=ids(EXPIRED_LEASES))

@@ -13,8 +13,8 @@ import pytest
 import rowq
 from rowq import Broker
 from rowq.engine import waiting
-from rowq.engine.operation import Ask, Steps, Wait, take_each
-from rowq.store.notify.notifier import Tidings
+from rowq.engine.operation import Operation, SingleCall, Wait, take_each
+from rowq.store.notify.notifier import Notification
 from tests.support.database import KINDS, new_database
 
 PATIENCE = 60
@@ -30,9 +30,9 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
         yield broker
 
 
-def receiving(broker: Broker) -> Steps[list[rowq.Delivery]]:
+def receiving(broker: Broker) -> Operation[list[rowq.Delivery]]:
     steps = broker._engine.verbs.receive("q", 1, PATIENCE, None, None, None, None)
-    assert not isinstance(steps, Ask)
+    assert not isinstance(steps, SingleCall)
     return steps
 
 
@@ -73,10 +73,10 @@ def test_nobody_is_told_of_what_is_not_there_to_see_yet(tmp_path: Path, kind: st
     url = new_database(kind, tmp_path).url
     with rowq.connect(url, upkeep=False) as broker, rowq.connect(url, upkeep=False) as other:
 
-        def look(tidings: Tidings) -> None:
+        def look(notification: Notification) -> None:
             seen.append(other.stats("q").ready)
 
-        broker._engine.store.on_tidings = look
+        broker._engine.store.on_notification = look
         broker.send("q", "x")
         (delivery,) = broker.receive("q")
         broker.nack(delivery, delay=0)

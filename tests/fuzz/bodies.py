@@ -25,9 +25,9 @@ from rowq.server.compat.queueti.listing import PageQuery
 from rowq.server.http.errors import to_answer
 from rowq.server.http.http2_stream import read_request
 from rowq.server.http.reading import decode, read_query, split_query, to_messages, to_prepared
-from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.notifier import Notification
 from rowq.store.notify.redis import _FORMAT, _Listener
-from rowq.store.postgresql.notifier import PostgresqlHerald
+from rowq.store.postgresql.notifier import PostgresqlNotifier
 from rowq.wire import MessageBody, SettingsBody, to_settings
 from tests.fuzz.target import refusing, target, text_target
 
@@ -73,7 +73,7 @@ def requests(data: bytes) -> None:
                 to_share(body.share, from_dead=False)
     for settling in hot_routes.SETTLES.values():
         with refusing():
-            settling.verdict(decode(data, settling.decoder))
+            settling.settlement(decode(data, settling.decoder))
 
 
 @target(
@@ -168,12 +168,12 @@ def _heard(pieces: list[bytes]) -> object:
 def hints(data: bytes) -> None:
     """Anybody may write on a channel. What is no hint is passed over, and whoever listens goes on."""
     nobody: Any = None
-    heard: list[Tidings] = []
-    on_postgresql = PostgresqlHerald(nobody, nobody, "channel")
+    heard: list[Notification] = []
+    on_postgresql = PostgresqlNotifier(nobody, nobody, "channel")
     on_postgresql.listen(heard.append)
     on_postgresql._take(data.decode("utf-8", "surrogateescape"))
-    tidings = _Listener(nobody, "channel", "me", nobody)._read([b"message", b"channel", _FORMAT + data])
-    for each in (*heard, *filter(None, [tidings])):
+    notification = _Listener(nobody, "channel", "me", nobody)._read([b"message", b"channel", _FORMAT + data])
+    for each in (*heard, *filter(None, [notification])):
         assert all(-(1 << 62) <= number <= 1 << 62 for _, place in each.ready.values() for number in place or ())
 
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 
-from rowq.server.compat.api import Door, Way
+from rowq.server.compat.api import CompatApi, CompatRoute
 from rowq.server.compat.forq import api as forq
 from rowq.server.compat.keyval import api as keyval
 from rowq.server.compat.keyval import format
 from rowq.server.compat.queueti import api as queueti
 from rowq.server.compat.queueti import listing
 
-DOORS: tuple[Door, ...] = (
-    forq.Door(forq.Options(poll=0)),
-    keyval.Door(keyval.Options(queue="keyval")),
-    queueti.Door(queueti.Options()),
+DOORS: tuple[CompatApi, ...] = (
+    forq.CompatApi(forq.Options(poll=0)),
+    keyval.CompatApi(keyval.Options(queue="keyval")),
+    queueti.CompatApi(queueti.Options()),
 )
 
 BODIES: dict[str, Any] = {
@@ -40,7 +40,7 @@ _ANSWERS = (200, 201, 204)
 _REFUSALS = (400, 403, 404, 405, 408, 409, 413, 422, 429)
 
 
-def operation(door: Door, way: Way) -> str:
+def operation(door: CompatApi, way: CompatRoute) -> str:
     return f"{door.name}{getattr(way.handler, '__name__', '')}"
 
 

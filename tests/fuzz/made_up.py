@@ -12,7 +12,7 @@ from rowq.model.duration import LONGEST_MS
 from rowq.model.message import Draft, Message, State
 from rowq.model.queue import Settings
 from rowq.model.retry import Backoff, Delays, Exponential, Linear
-from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.notifier import Notification
 
 millis = st.integers(0, LONGEST_MS)
 moments = st.integers(0, 1 << 48)
@@ -101,4 +101,6 @@ settings = st.fixed_dictionaries({}, optional={field.name: _of_field(field) for 
 )
 
 places = st.tuples(st.integers(-(1 << 62), 1 << 62), st.integers(-(1 << 62), 1 << 62))
-tidings = st.builds(Tidings, st.dictionaries(queues, st.tuples(st.integers(0, 1 << 40), st.none() | places), max_size=4), st.booleans())
+notification = st.builds(
+    Notification, st.dictionaries(queues, st.tuples(st.integers(0, 1 << 40), st.none() | places), max_size=4), st.booleans()
+)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rowq.server.compat.api import Door
+from rowq.server.compat.api import CompatApi
 from rowq.server.service import Limits
 from tests.server.support import ADMIN, ask, filled, key, serving
 from tests.support.database import new_database
@@ -21,7 +21,7 @@ COUNT = 20
 
 
 @contextmanager
-def scene(kind: str, folder: Path, doors: Sequence[Door] = (), limits: Limits | None = None) -> Iterator[Server]:
+def scene(kind: str, folder: Path, doors: Sequence[CompatApi] = (), limits: Limits | None = None) -> Iterator[Server]:
     """Afterwards the server still serves, every known message is there once, nobody is left over, and the tables agree with each other."""
     url = new_database(kind, folder).url
     with serving(folder, key("admin", "admin"), url=url, doors=doors, limits=limits) as server:

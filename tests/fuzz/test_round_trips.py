@@ -27,7 +27,7 @@ from rowq.server.http.reading import decode as decode_body
 from rowq.server.http.reading import to_messages
 from rowq.spark.pipeline.manifest import File, Range, Version
 from rowq.store.notify import redis
-from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.notifier import Notification
 from rowq.store.policy import read_settings
 from rowq.store.postgresql import notifier
 from rowq.store.row import read_cursor, write_cursor
@@ -116,16 +116,16 @@ def test_lines_of_a_dump(message: Message) -> None:
     assert (draft.backoff, draft.key, draft.group, draft.headers or {}) == (message.backoff, message.key, message.group, message.headers)
 
 
-@for_all(made_up.tidings)
-def test_hints(tidings: Tidings) -> None:
-    heard: list[Tidings] = []
+@for_all(made_up.notification)
+def test_hints(notification: Notification) -> None:
+    heard: list[Notification] = []
     nobody: Any = None
-    herald = notifier.PostgresqlHerald(nobody, nobody, "channel")
-    herald.listen(heard.append)
-    herald._take(notifier._write("somebody", tidings))
-    written = redis._FORMAT + redis._encoder.encode(("somebody", tidings))
+    own = notifier.PostgresqlNotifier(nobody, nobody, "channel")
+    own.listen(heard.append)
+    own._take(notifier._write("somebody", notification))
+    written = redis._FORMAT + redis._encoder.encode(("somebody", notification))
     listener = redis._Listener(nobody, "channel", "me", nobody)
-    assert heard == [listener._read([b"message", b"channel", written])] == [tidings]
+    assert heard == [listener._read([b"message", b"channel", written])] == [notification]
 
 
 @for_all(st.builds(TopicConfig, *[st.none() | st.integers(0, 1_000_000)] * 4))

@@ -48,7 +48,7 @@ class Send:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Settlement:
     """What a consumer says about some deliveries."""
 
     verb: str
@@ -78,29 +78,29 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Work:
+class Transaction:
     """A consumer comes, takes some messages, and settles as many of them as it has verdicts."""
 
     queue: str
     most: int
     lease: float | None
-    verdicts: list[Verdict]
+    settlements: list[Settlement]
 
     def happen(self, world: World) -> None:
-        for verdict, held in zip(self.verdicts, world.receive(self.queue, self.most, self.lease), strict=False):
-            outcomes = verdict.say(world, [held[0]])
-            world.settle([held], outcomes, lambda entry, verdict=verdict: verdict.apply(world, entry))  # type: ignore[misc]
+        for settlement, held in zip(self.settlements, world.receive(self.queue, self.most, self.lease), strict=False):
+            outcomes = settlement.say(world, [held[0]])
+            world.settle([held], outcomes, lambda entry, settlement=settlement: settlement.apply(world, entry))  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
 class Settle:
     which: int
-    verdict: Verdict
+    settlement: Settlement
 
     def happen(self, world: World) -> None:
         chosen = world.chosen(self.which)
-        outcomes = self.verdict.say(world, [delivery for delivery, _ in chosen])
-        world.settle(chosen, outcomes, lambda entry: self.verdict.apply(world, entry))
+        outcomes = self.settlement.say(world, [delivery for delivery, _ in chosen])
+        world.settle(chosen, outcomes, lambda entry: self.settlement.apply(world, entry))
 
 
 @dataclass(frozen=True)
@@ -210,11 +210,11 @@ _options: dict[str, st.SearchStrategy[Any]] = {
 
 _sends = st.builds(Send, st.lists(st.fixed_dictionaries({}, optional=_options), min_size=1, max_size=3))
 _verdicts = st.one_of(
-    st.builds(Verdict, st.just("nack"), st.none() | _delays, st.booleans()),
-    st.builds(Verdict, st.just("reschedule"), _delays),
-    st.builds(Verdict, st.sampled_from(["ack", "nack", "reject"])),
+    st.builds(Settlement, st.just("nack"), st.none() | _delays, st.booleans()),
+    st.builds(Settlement, st.just("reschedule"), _delays),
+    st.builds(Settlement, st.sampled_from(["ack", "nack", "reject"])),
 )
-_works = st.builds(Work, st.sampled_from(["q", "q", "q", "q.dlq"]), st.integers(1, 3), _leases, st.lists(_verdicts, max_size=2))
+_works = st.builds(Transaction, st.sampled_from(["q", "q", "q", "q.dlq"]), st.integers(1, 3), _leases, st.lists(_verdicts, max_size=2))
 _settles = st.builds(Settle, _which, _verdicts)
 _accidents = st.one_of(
     st.builds(Purge, st.none() | st.sets(st.sampled_from(STATES), min_size=1, max_size=2)),

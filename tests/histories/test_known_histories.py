@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.histories.events import Event, Extend, Purge, Redrive, Reopen, Send, Settle, Sweep, Time, Verdict, Work
+from tests.histories.events import Event, Extend, Purge, Redrive, Reopen, Send, Settle, Settlement, Sweep, Time, Transaction
 from tests.histories.test_histories import EXAMPLES, SETTINGS
 from tests.histories.world import World
 
-NACK, REJECT = Verdict("nack"), Verdict("reject")
-TAKE = Work("q", 1, None, [])
-TAKE_DEAD = Work("q.dlq", 1, None, [])
+NACK, REJECT = Settlement("nack"), Settlement("reject")
+TAKE = Transaction("q", 1, None, [])
+TAKE_DEAD = Transaction("q.dlq", 1, None, [])
 
 HISTORIES: dict[str, tuple[str, list[Event]]] = {
     "a send finds its key on a message past its time": (
@@ -24,8 +24,8 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
     "a redrive fills a queue over its limit": (
         "short of room",
         [
-            *(Send([{}, {}]), Send([{}, {}]), Work("q", 2, None, [REJECT, REJECT]), Work("q", 2, None, [REJECT, REJECT])),
-            *(Send([{"key": "k1"}]), Redrive(True), Send([{}]), Send([{"key": "k1"}]), TAKE, Settle(1, Verdict("ack")), Send([{}])),
+            *(Send([{}, {}]), Send([{}, {}]), Transaction("q", 2, None, [REJECT, REJECT]), Transaction("q", 2, None, [REJECT, REJECT])),
+            *(Send([{"key": "k1"}]), Redrive(True), Send([{}]), Send([{"key": "k1"}]), TAKE, Settle(1, Settlement("ack")), Send([{}])),
         ],
     ),
     "a full queue takes a replacement": (
@@ -34,20 +34,29 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
     ),
     "an extension of a dead letter before its deadline": (
         "the defaults",
-        [Send([{"deadline": 10}]), Work("q", 1, None, [REJECT]), TAKE_DEAD, Extend(1, None), Time(15), Settle(1, NACK)],
+        [Send([{"deadline": 10}]), Transaction("q", 1, None, [REJECT]), TAKE_DEAD, Extend(1, None), Time(15), Settle(1, NACK)],
     ),
     "a failure told after the deadline": ("at most once", [Send([{"deadline": 10}]), TAKE, Time(15), Settle(1, NACK), Redrive(True)]),
     "an older message of a group comes back before a head that waits": (
         "the defaults",
-        [Send([{"group": "g1"}]), Work("q", 1, None, [REJECT]), Send([{"group": "g1", "delay": 20}]), Redrive(True), TAKE, Time(30)],
+        [Send([{"group": "g1"}]), Transaction("q", 1, None, [REJECT]), Send([{"group": "g1", "delay": 20}]), Redrive(True), TAKE, Time(30)],
     ),
     "an older message of a group comes back behind a head that is leased": (
         "the defaults",
-        [Send([{"group": "g1"}]), Work("q", 1, None, [REJECT]), Send([{"group": "g1"}]), TAKE, Redrive(True), Settle(1, NACK), TAKE],
+        [Send([{"group": "g1"}]), Transaction("q", 1, None, [REJECT]), Send([{"group": "g1"}]), TAKE, Redrive(True), Settle(1, NACK), TAKE],
     ),
     "a head that comes back with a delay lets an older message of its group go first": (
         "the defaults",
-        [Send([{"group": "g1"}]), Work("q", 1, None, [REJECT]), Send([{"group": "g1"}] * 2), TAKE, Redrive(True), Time(60), TAKE, TAKE],
+        [
+            Send([{"group": "g1"}]),
+            Transaction("q", 1, None, [REJECT]),
+            Send([{"group": "g1"}] * 2),
+            TAKE,
+            Redrive(True),
+            Time(60),
+            TAKE,
+            TAKE,
+        ],
     ),
     "who comes back under a key that is taken disturbs no group": (
         "everything kept",
@@ -58,7 +67,7 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
     ),
     "an expired head gives way to a follower of higher rank": (
         "the defaults",
-        [Send([{"group": "g1", "ttl": 2}, {}, {"group": "g1", "priority": 1}]), Time(3), Work("q", 3, None, [])],
+        [Send([{"group": "g1", "ttl": 2}, {}, {"group": "g1", "priority": 1}]), Time(3), Transaction("q", 3, None, [])],
     ),
     "a replacement names a group that is nobody's": (
         "the defaults",
@@ -70,7 +79,7 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
     ),
     "a lease that ran out a moment ago is not swept away": (
         "the defaults",
-        [Send([{}]), Work("q", 1, 1, []), Time(1.5), Sweep(), Settle(1, Verdict("ack"))],
+        [Send([{}]), Transaction("q", 1, 1, []), Time(1.5), Sweep(), Settle(1, Settlement("ack"))],
     ),
 }
 

@@ -20,7 +20,7 @@ from tests.support.tables import tables_of
 
 STATES = [str(state) for state in State]
 
-Held = tuple[Delivery, int]
+LockedMessage = tuple[Delivery, int]
 """A delivery, and the number of its lease in the model."""
 
 
@@ -34,7 +34,7 @@ class World:
         self.clock = ManualClock()
         self.model = Model(resolve(settings), self.clock)
         self.sent: list[str] = []
-        self.deliveries: list[Held] = []
+        self.deliveries: list[LockedMessage] = []
         self.broker = self._open()
         self.broker.configure("q")
         self.broker.send_many("bystander", [Draft("a", key="k1", group="g1", ttl=0), Draft("b", key="k2", group="g1", ttl=0)])
@@ -51,16 +51,16 @@ class World:
         give_back(self._url)
         shutil.rmtree(self._folder)
 
-    def current(self) -> list[Held]:
+    def current(self) -> list[LockedMessage]:
         return [held for held in self.deliveries if self.model.is_current(self.model.entries.get(held[0].id), held[1])]
 
-    def chosen(self, which: int) -> list[Held]:
+    def chosen(self, which: int) -> list[LockedMessage]:
         """One or two deliveries, mostly current ones; stale receipts are tried as well."""
         pool = (self.current() if which % 5 else []) or self.deliveries[-6:]
         first = which % max(1, len(pool))
         return pool[first : first + 1 + which % 2]
 
-    def receive(self, queue: str, most: int, lease: float | None) -> list[Held]:
+    def receive(self, queue: str, most: int, lease: float | None) -> list[LockedMessage]:
         deliveries = self.broker.receive(queue, max=most, lease=lease)
         expected = (self.model.receive if queue == "q" else self.model.receive_dead)(most, ms(lease))
         assert [of_delivery(delivery) for delivery in deliveries] == [expected_delivery(entry) for entry in expected]
@@ -68,7 +68,7 @@ class World:
         self.deliveries += held
         return held
 
-    def settle(self, chosen: list[Held], outcomes: list[Outcome], apply: Callable[[Entry], None]) -> None:
+    def settle(self, chosen: list[LockedMessage], outcomes: list[Outcome], apply: Callable[[Entry], None]) -> None:
         """What is current is settled, in the model too; of everything else nothing changes."""
         expected = []
         for delivery, number in chosen:

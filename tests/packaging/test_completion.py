@@ -47,11 +47,11 @@ def complete(shell: dict[str, str], folder: Path, *words: str) -> list[str]:
     return bash(BASH.format(words=" ".join(f"'{word}'" for word in words), last=len(words) - 1), shell, folder).split()
 
 
-Ask = Callable[..., str]
+SingleCall = Callable[..., str]
 
 
 @pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SingleCall:
     """What rowq answers to a shell with these variables, asked in this process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROWQ_URL", raising=False)
@@ -66,18 +66,18 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     return ask
 
 
-def offered(ask: Ask, *words: str, **variables: str) -> list[str]:
+def offered(ask: SingleCall, *words: str, **variables: str) -> list[str]:
     """To the script that a bash has."""
     return ask(_ROWQ_COMPLETE="complete_bash", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1), **variables).split()
 
 
-def test_commands_and_options_are_completed(ask: Ask) -> None:
+def test_commands_and_options_are_completed(ask: SingleCall) -> None:
     assert offered(ask, "rowq", "st") == ["stats", "streams"]
     assert offered(ask, "rowq", "keys", "") == ["create", "list", "revoke"]
     assert offered(ask, "rowq", "serve", "--max-") == ["--max-body-bytes", "--max-header-bytes", "--max-connections"]
 
 
-def test_queues_are_completed(shell: dict[str, str], ask: Ask, tmp_path: Path) -> None:
+def test_queues_are_completed(shell: dict[str, str], ask: SingleCall, tmp_path: Path) -> None:
     with rowq.connect(f"sqlite:///{tmp_path}/shop.db") as broker:
         for queue in ("mails", "mails.eu", "orders"):
             broker.send(queue, 1)
@@ -86,7 +86,7 @@ def test_queues_are_completed(shell: dict[str, str], ask: Ask, tmp_path: Path) -
     assert offered(ask, "rowq", "purge", "", ROWQ_URL=url) == ["mails", "mails.eu", "orders"]
 
 
-def test_a_database_that_is_not_there_offers_nothing_and_is_not_made(ask: Ask, tmp_path: Path) -> None:
+def test_a_database_that_is_not_there_offers_nothing_and_is_not_made(ask: SingleCall, tmp_path: Path) -> None:
     assert offered(ask, "rowq", "stats", "") == []
     assert offered(ask, "rowq", "stats", "--url", "nonsense://", "") == []
     assert not list(tmp_path.iterdir())
@@ -106,6 +106,6 @@ def test_it_is_installed_for_the_shell_that_asks(shell: dict[str, str], tmp_path
         ("fish", {"_TYPER_COMPLETE_ARGS": "rowq st", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}, "stats\tCount"),
     ],
 )
-def test_other_shells_get_a_script_and_answers_in_their_words(kind: str, variables: dict[str, str], answer: str, ask: Ask) -> None:
+def test_other_shells_get_a_script_and_answers_in_their_words(kind: str, variables: dict[str, str], answer: str, ask: SingleCall) -> None:
     assert f"_ROWQ_COMPLETE=complete_{kind}" in ask(_ROWQ_COMPLETE=f"source_{kind}")
     assert answer in ask(_ROWQ_COMPLETE=f"complete_{kind}", **variables)

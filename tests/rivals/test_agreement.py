@@ -50,7 +50,7 @@ def test_an_id_that_several_bring_at_once_is_taken_by_one(brokers: list[rowq.Bro
 def test_a_request_that_is_asked_several_times_at_once_is_carried_out_once(brokers: list[rowq.Broker], url: str) -> None:
     def ask(broker: rowq.Broker, number: int) -> tuple[str, ...]:
         messages = [prepare("q", rowq.Draft([number, place])) for place in range(3)]
-        ids: list[str] = broker._engine._fusion.run(Send("q", messages, request=f"request-{number}"))
+        ids: list[str] = broker._engine._group_commit.run(Send("q", messages, request=f"request-{number}"))
         return tuple(ids)
 
     for number in range(ROUNDS):

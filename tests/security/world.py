@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rowq.model.access import SCOPES
 from rowq.server.api.examples import BODIES, PATHS, QUERIES
 from rowq.server.api.routes import ROUTES
-from rowq.server.auth.authentication import Gate
+from rowq.server.auth.authentication import Authenticator
 from rowq.server.compat.registry import NAMES, open_doors, to_options
 from rowq.spark.ledger import Ledger
 from tests.security import expected
@@ -61,7 +61,9 @@ class World:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        server.service.gate = Gate(_KEYS, server.engine.insights.known_keys, monotonic=count(0, 60.0).__next__)  # guesses far apart
+        server.service.authenticator = Authenticator(
+            _KEYS, server.engine.insights.known_keys, monotonic=count(0, 60.0).__next__
+        )  # guesses far apart
         self.revoked = str(self._do("POST", "/v1/api-keys", {"name": "gone", "scopes": list(SCOPES)}, 201)["secret"])
         self._do("DELETE", "/v1/api-keys/gone", None, 204)
         self._do("POST", "/v1/api-keys", {"name": PATHS["name"], "scopes": ["receive"]}, 201)

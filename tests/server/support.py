@@ -15,7 +15,7 @@ import uvloop
 
 from rowq.model.access import ApiKey, KnownKey, Scope, digest_of
 from rowq.server.api.examples import BODIES
-from rowq.server.auth.authentication import Gate
+from rowq.server.auth.authentication import Authenticator
 from rowq.server.metrics import Metrics
 from rowq.server.service import Limits
 from rowq.spark.ledger import Ledger
@@ -57,7 +57,7 @@ def serving(folder: Path, *keys: KnownKey, url: str | None = None, limits: Limit
     try:
         server = Server(loop, url or f"sqlite:///{folder}/queue.db", limits=limits, **options)
         try:
-            server.service.gate = Gate(keys, server.engine.insights.known_keys)
+            server.service.authenticator = Authenticator(keys, server.engine.insights.known_keys)
             meter = Meter()
             server.engine.attach(meter)
             server.service.metrics = Metrics(server.engine, meter)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rowq.server.auth.authentication import Gate
+from rowq.server.auth.authentication import Authenticator
 from rowq.server.auth.lockout import FAILURES
 from rowq.server.service import Limits
 from tests.server.support import ADMIN, PATIENCE, ask, ask_raw, key, read_answer, request, serving
@@ -557,7 +557,9 @@ class TestRawSockets:
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """To its gate every guess comes a minute after the one before, so that no test is locked out."""
     with serving(tmp_path_factory.mktemp("keyed")) as server:
-        server.service.gate = Gate([key("admin", "admin")], server.engine.insights.known_keys, monotonic=count(0, 60.0).__next__)
+        server.service.authenticator = Authenticator(
+            [key("admin", "admin")], server.engine.insights.known_keys, monotonic=count(0, 60.0).__next__
+        )
         yield server
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rowq import Forbidden, ManualClock, TooManyFailures, Unauthorized
 from rowq.model.access import ApiKey, KnownKey, Right, Scope, digest_of
-from rowq.server.auth.authentication import ANYBODY, Gate
+from rowq.server.auth.authentication import ANYBODY, Authenticator
 from rowq.server.auth.lockout import FAILURES, LOCKED_FOR, MOST_ADDRESSES, Lockout
 from tests.support.patience import eventually_async
 
@@ -52,26 +52,26 @@ def time() -> Monotonic:
 
 
 @pytest.fixture
-def gate(time: Monotonic) -> Gate:
-    return Gate([known("worker", SECRET, "send", "receive")], monotonic=time)
+def authenticator(time: Monotonic) -> Authenticator:
+    return Authenticator([known("worker", SECRET, "send", "receive")], monotonic=time)
 
 
 def test_the_same_secret_in_configuration_and_database_opens_what_the_database_says() -> None:
     """A client's key that was left in the environment of the server must not make its owner an admin."""
-    gate = Gate([known("env", "s3cret", "send", "receive", "admin", "metrics")])
-    gate.learn([known("billing", "s3cret", "send", queues=("invoices.*",))])
-    identity = gate.admit(request(("x-api-key", "s3cret")))
+    authenticator = Authenticator([known("env", "s3cret", "send", "receive", "admin", "metrics")])
+    authenticator.learn([known("billing", "s3cret", "send", queues=("invoices.*",))])
+    identity = authenticator.admit(request(("x-api-key", "s3cret")))
     assert identity.name == "billing"
     with pytest.raises(Forbidden):
         identity.check("admin")
-    gate.learn([])
-    assert gate.admit(request(("x-api-key", "s3cret"))).name == "env"
+    authenticator.learn([])
+    assert authenticator.admit(request(("x-api-key", "s3cret"))).name == "env"
 
 
 class TestWithoutKeys:
     @pytest.mark.parametrize("host", ["localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:8080", "127.8.8.8", "[::1]", "[::1]:8080"])
     def test_this_machine_may_ask(self, host: str) -> None:
-        assert Gate().admit(request(("host", host))) is ANYBODY
+        assert Authenticator().admit(request(("host", host))) is ANYBODY
 
     @pytest.mark.parametrize(
         "host",
@@ -98,29 +98,29 @@ class TestWithoutKeys:
     )
     def test_whoever_names_us_otherwise_may_not(self, host: str) -> None:
         with pytest.raises(Forbidden):
-            Gate().admit(request(("host", host)))
+            Authenticator().admit(request(("host", host)))
 
     def test_a_request_that_names_no_host_is_refused(self) -> None:
         with pytest.raises(Forbidden):
-            Gate().admit(request())
+            Authenticator().admit(request())
 
     def test_a_second_host_does_not_hide_the_first(self) -> None:
         with pytest.raises(Forbidden):
-            Gate().admit(request(("host", "example.com"), ("host", "localhost")))
+            Authenticator().admit(request(("host", "example.com"), ("host", "localhost")))
 
     @pytest.mark.parametrize("origin", ["http://localhost", "http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080"])
     def test_a_page_of_this_machine_may_ask(self, origin: str) -> None:
-        assert Gate().admit(request(("host", "localhost"), ("origin", origin))) is ANYBODY
+        assert Authenticator().admit(request(("host", "localhost"), ("origin", origin))) is ANYBODY
 
     @pytest.mark.parametrize(
         "origin", ["https://example.com", "null", "", "file://", "http://localhost.example.com", "ftp://localhost", "localhost"]
     )
     def test_a_page_of_another_site_may_not(self, origin: str) -> None:
         with pytest.raises(Forbidden):
-            Gate().admit(request(("host", "localhost"), ("origin", origin)))
+            Authenticator().admit(request(("host", "localhost"), ("origin", origin)))
 
     def test_credentials_are_ignored(self) -> None:
-        assert Gate().admit(request(("host", "localhost"), ("x-api-key", "anything"))).name is None
+        assert Authenticator().admit(request(("host", "localhost"), ("x-api-key", "anything"))).name is None
 
     @pytest.mark.parametrize("right", ["send", "receive", "look", "admin", "metrics"])
     def test_anybody_may_do_everything(self, right: Right) -> None:
@@ -139,8 +139,8 @@ class TestCredentials:
             basic("worker", SECRET),
         ],
     )
-    def test_a_key_opens_in_every_way_it_may_be_sent(self, gate: Gate, header: tuple[str, str]) -> None:
-        identity = gate.admit(request(("host", "queue.example.com"), header))
+    def test_a_key_opens_in_every_way_it_may_be_sent(self, authenticator: Authenticator, header: tuple[str, str]) -> None:
+        identity = authenticator.admit(request(("host", "queue.example.com"), header))
         assert (identity.name, identity.actor) == ("worker", "key:worker")
 
     @pytest.mark.parametrize(
@@ -159,37 +159,37 @@ class TestCredentials:
             basic("", SECRET),
         ],
     )
-    def test_anything_else_does_not(self, gate: Gate, header: tuple[str, str]) -> None:
+    def test_anything_else_does_not(self, authenticator: Authenticator, header: tuple[str, str]) -> None:
         with pytest.raises(Unauthorized):
-            gate.admit(request(("host", "localhost"), header))
+            authenticator.admit(request(("host", "localhost"), header))
 
-    def test_no_credentials_say_how_to_send_some(self, gate: Gate) -> None:
+    def test_no_credentials_say_how_to_send_some(self, authenticator: Authenticator) -> None:
         with pytest.raises(Unauthorized, match="X-API-Key"):
-            gate.admit(request(("host", "localhost")))
+            authenticator.admit(request(("host", "localhost")))
 
-    def test_a_client_without_an_address_is_still_asked_for_its_key(self, gate: Gate) -> None:
-        assert gate.admit(request(("x-api-key", SECRET), address=None)).name == "worker"
+    def test_a_client_without_an_address_is_still_asked_for_its_key(self, authenticator: Authenticator) -> None:
+        assert authenticator.admit(request(("x-api-key", SECRET), address=None)).name == "worker"
         with pytest.raises(Unauthorized):
-            gate.admit(request(("x-api-key", "wrong"), address=None))
+            authenticator.admit(request(("x-api-key", "wrong"), address=None))
 
     def test_a_secret_may_be_any_bytes(self) -> None:
-        gate = Gate([known("worker", "schlüssel")])
+        authenticator = Authenticator([known("worker", "schlüssel")])
         scope = request()
         scope["headers"] = [(b"x-api-key", "schlüssel".encode())]
-        assert gate.admit(scope).name == "worker"
+        assert authenticator.admit(scope).name == "worker"
 
-    def test_a_browser_that_adds_basic_by_itself_is_no_proof_of_a_wish(self, gate: Gate) -> None:
+    def test_a_browser_that_adds_basic_by_itself_is_no_proof_of_a_wish(self, authenticator: Authenticator) -> None:
         host, key = ("host", "queue.example.com"), basic("worker", SECRET)
-        assert gate.admit(request(host, key, ("origin", "https://queue.example.com"), method="POST"))
+        assert authenticator.admit(request(host, key, ("origin", "https://queue.example.com"), method="POST"))
         for origin in ("https://evil.example.com", "null"):
             with pytest.raises(Forbidden, match="another site"):
-                gate.admit(request(host, key, ("origin", origin), method="POST"))
-        assert gate.admit(request(host, ("x-api-key", SECRET), ("origin", "https://app.example.com"), method="POST"))
+                authenticator.admit(request(host, key, ("origin", origin), method="POST"))
+        assert authenticator.admit(request(host, ("x-api-key", SECRET), ("origin", "https://app.example.com"), method="POST"))
 
 
 class TestRights:
     def test_a_right_is_checked_with_the_queue(self) -> None:
-        identity = Gate([known("eu", SECRET, "send", queues=("orders.*",))]).admit(request(("x-api-key", SECRET)))
+        identity = Authenticator([known("eu", SECRET, "send", queues=("orders.*",))]).admit(request(("x-api-key", SECRET)))
         identity.check("send", "orders.eu")
         assert not identity.sees_all
         assert identity.reaches("orders.eu") and not identity.reaches("invoices")
@@ -199,68 +199,68 @@ class TestRights:
             identity.check("receive", "orders.eu")
 
     def test_without_a_queue_only_the_scope_is_looked_at(self) -> None:
-        identity = Gate([known("eu", SECRET, "receive", queues=("orders.*",))]).admit(request(("x-api-key", SECRET)))
+        identity = Authenticator([known("eu", SECRET, "receive", queues=("orders.*",))]).admit(request(("x-api-key", SECRET)))
         identity.check("look")
         with pytest.raises(Forbidden):
             identity.check("admin")
 
-    def test_a_refusal_names_the_scope_that_is_missing(self, gate: Gate) -> None:
-        identity = gate.admit(request(("x-api-key", SECRET)))
+    def test_a_refusal_names_the_scope_that_is_missing(self, authenticator: Authenticator) -> None:
+        identity = authenticator.admit(request(("x-api-key", SECRET)))
         with pytest.raises(Forbidden, match="scope admin"):
             identity.check("admin")
-        sender = Gate([known("s", SECRET, "send")]).admit(request(("x-api-key", SECRET)))
+        sender = Authenticator([known("s", SECRET, "send")]).admit(request(("x-api-key", SECRET)))
         with pytest.raises(Forbidden, match="receive or admin"):
             sender.check("look", "orders")
 
 
 class TestLockout:
-    def guess(self, gate: Gate, address: str = "10.0.0.1") -> None:
+    def guess(self, authenticator: Authenticator, address: str = "10.0.0.1") -> None:
         with pytest.raises(Unauthorized):
-            gate.admit(request(("x-api-key", "wrong"), address=address))
+            authenticator.admit(request(("x-api-key", "wrong"), address=address))
 
-    def test_whoever_guesses_ten_times_is_not_listened_to_for_a_minute(self, gate: Gate, time: Monotonic) -> None:
+    def test_whoever_guesses_ten_times_is_not_listened_to_for_a_minute(self, authenticator: Authenticator, time: Monotonic) -> None:
         for _ in range(FAILURES):
-            self.guess(gate)
+            self.guess(authenticator)
         with pytest.raises(TooManyFailures) as refused:
-            gate.admit(request(("x-api-key", SECRET)))
+            authenticator.admit(request(("x-api-key", SECRET)))
         assert getattr(refused.value, "retry_after", None) == 60
         time.seconds = LOCKED_FOR - 0.5
         with pytest.raises(TooManyFailures):
-            gate.admit(request(("x-api-key", SECRET)))
+            authenticator.admit(request(("x-api-key", SECRET)))
         time.seconds = LOCKED_FOR
-        assert gate.admit(request(("x-api-key", SECRET))).name == "worker"
-        self.guess(gate)
+        assert authenticator.admit(request(("x-api-key", SECRET))).name == "worker"
+        self.guess(authenticator)
 
-    def test_others_are_listened_to_meanwhile(self, gate: Gate) -> None:
+    def test_others_are_listened_to_meanwhile(self, authenticator: Authenticator) -> None:
         for _ in range(FAILURES):
-            self.guess(gate)
-        assert gate.admit(request(("x-api-key", SECRET), address="10.0.0.2")).name == "worker"
+            self.guess(authenticator)
+        assert authenticator.admit(request(("x-api-key", SECRET), address="10.0.0.2")).name == "worker"
 
-    def test_failures_far_apart_are_no_guessing(self, gate: Gate, time: Monotonic) -> None:
+    def test_failures_far_apart_are_no_guessing(self, authenticator: Authenticator, time: Monotonic) -> None:
         for _ in range(3 * FAILURES):
-            self.guess(gate)
+            self.guess(authenticator)
             time.seconds += 7
-        assert gate.admit(request(("x-api-key", SECRET))).name == "worker"
+        assert authenticator.admit(request(("x-api-key", SECRET))).name == "worker"
 
-    def test_asking_without_a_key_is_no_guess(self, gate: Gate) -> None:
+    def test_asking_without_a_key_is_no_guess(self, authenticator: Authenticator) -> None:
         for _ in range(3 * FAILURES):
             with pytest.raises(Unauthorized):
-                gate.admit(request())
-        assert gate.admit(request(("x-api-key", SECRET))).name == "worker"
+                authenticator.admit(request())
+        assert authenticator.admit(request(("x-api-key", SECRET))).name == "worker"
 
-    def test_an_address_of_ipv6_stands_for_its_network(self, gate: Gate) -> None:
+    def test_an_address_of_ipv6_stands_for_its_network(self, authenticator: Authenticator) -> None:
         for number in range(FAILURES):
-            self.guess(gate, f"2001:db8::{number:x}")
+            self.guess(authenticator, f"2001:db8::{number:x}")
         with pytest.raises(TooManyFailures):
-            gate.admit(request(("x-api-key", SECRET), address="2001:db8::ffff"))
-        assert gate.admit(request(("x-api-key", SECRET), address="2001:db8:0:1::1"))
+            authenticator.admit(request(("x-api-key", SECRET), address="2001:db8::ffff"))
+        assert authenticator.admit(request(("x-api-key", SECRET), address="2001:db8:0:1::1"))
 
-    def test_an_address_of_ipv4_is_the_same_in_the_clothes_of_ipv6(self, gate: Gate) -> None:
+    def test_an_address_of_ipv4_is_the_same_in_the_clothes_of_ipv6(self, authenticator: Authenticator) -> None:
         for _ in range(FAILURES):
-            self.guess(gate, "::ffff:10.0.0.1")
-        assert gate.admit(request(("x-api-key", SECRET), address="::ffff:10.0.0.2"))
+            self.guess(authenticator, "::ffff:10.0.0.1")
+        assert authenticator.admit(request(("x-api-key", SECRET), address="::ffff:10.0.0.2"))
         with pytest.raises(TooManyFailures):
-            gate.admit(request(("x-api-key", SECRET), address="10.0.0.1"))
+            authenticator.admit(request(("x-api-key", SECRET), address="10.0.0.1"))
 
     def test_what_is_remembered_is_bounded(self, time: Monotonic) -> None:
         lockout = Lockout(time)
@@ -275,33 +275,33 @@ class TestTokens:
         return ManualClock()
 
     @pytest.fixture
-    def gate(self, clock: ManualClock) -> Gate:
-        return Gate([known("worker", SECRET, "receive")], now=clock.now)
+    def authenticator(self, clock: ManualClock) -> Authenticator:
+        return Authenticator([known("worker", SECRET, "receive")], now=clock.now)
 
-    def token(self, gate: Gate) -> str:
-        return gate.issue_token(gate.admit(request(("x-api-key", SECRET))))[0]
+    def token(self, authenticator: Authenticator) -> str:
+        return authenticator.issue_token(authenticator.admit(request(("x-api-key", SECRET))))[0]
 
-    def test_a_token_opens_what_its_key_opens(self, gate: Gate, clock: ManualClock) -> None:
-        token, expires_at = gate.issue_token(gate.admit(request(("x-api-key", SECRET))))
+    def test_a_token_opens_what_its_key_opens(self, authenticator: Authenticator, clock: ManualClock) -> None:
+        token, expires_at = authenticator.issue_token(authenticator.admit(request(("x-api-key", SECRET))))
         assert expires_at == clock.now() + 60_000
-        assert gate.admit(request(query=f"in_flight=5&token={token}")).name == "worker"
+        assert authenticator.admit(request(query=f"in_flight=5&token={token}")).name == "worker"
 
     @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD"])
-    def test_a_token_changes_nothing(self, gate: Gate, method: str) -> None:
+    def test_a_token_changes_nothing(self, authenticator: Authenticator, method: str) -> None:
         with pytest.raises(Unauthorized):
-            gate.admit(request(query=f"token={self.token(gate)}", method=method))
+            authenticator.admit(request(query=f"token={self.token(authenticator)}", method=method))
 
-    def test_a_token_lasts_a_minute(self, gate: Gate, clock: ManualClock) -> None:
-        token = self.token(gate)
+    def test_a_token_lasts_a_minute(self, authenticator: Authenticator, clock: ManualClock) -> None:
+        token = self.token(authenticator)
         clock.advance(59.9)
-        assert gate.admit(request(query=f"token={token}"))
+        assert authenticator.admit(request(query=f"token={token}"))
         clock.advance(0.1)
         with pytest.raises(Unauthorized, match="token"):
-            gate.admit(request(query=f"token={token}"))
+            authenticator.admit(request(query=f"token={token}"))
 
     @pytest.mark.parametrize("change", ["later", "name", "signature", "cut", "text"])
-    def test_a_token_that_was_touched_opens_nothing(self, gate: Gate, change: str) -> None:
-        until, signature, name = self.token(gate).split(".")
+    def test_a_token_that_was_touched_opens_nothing(self, authenticator: Authenticator, change: str) -> None:
+        until, signature, name = self.token(authenticator).split(".")
         touched = {
             "later": f"{int(until, 16) + 1:x}.{signature}.{name}",
             "name": f"{until}.{signature}.other",
@@ -309,92 +309,94 @@ class TestTokens:
             "cut": f"{until}.{signature[:-1]}.{name}",
             "text": "%00ä",
         }[change]
-        gate.learn([known("other", "x", "admin")])
+        authenticator.learn([known("other", "x", "admin")])
         with pytest.raises(Unauthorized):
-            gate.admit(request(query=f"token={touched}"))
+            authenticator.admit(request(query=f"token={touched}"))
 
-    def test_a_token_of_another_process_opens_nothing(self, gate: Gate, clock: ManualClock) -> None:
-        other = Gate([known("worker", SECRET, "receive")], now=clock.now)
+    def test_a_token_of_another_process_opens_nothing(self, authenticator: Authenticator, clock: ManualClock) -> None:
+        other = Authenticator([known("worker", SECRET, "receive")], now=clock.now)
         with pytest.raises(Unauthorized):
-            gate.admit(request(query=f"token={self.token(other)}"))
+            authenticator.admit(request(query=f"token={self.token(other)}"))
 
-    def test_a_stale_token_that_is_tried_again_and_again_locks_nobody_out(self, gate: Gate) -> None:
+    def test_a_stale_token_that_is_tried_again_and_again_locks_nobody_out(self, authenticator: Authenticator) -> None:
         for _ in range(3 * FAILURES):
             with pytest.raises(Unauthorized):
-                gate.admit(request(query="token=stale"))
-        assert gate.admit(request(("x-api-key", SECRET)))
+                authenticator.admit(request(query="token=stale"))
+        assert authenticator.admit(request(("x-api-key", SECRET)))
 
     def test_a_key_that_is_made_again_under_its_name_does_not_revive_old_tokens(self, clock: ManualClock) -> None:
-        gate = Gate(now=clock.now)
-        gate.learn([known("worker", SECRET, "receive")])
-        token = self.token(gate)
-        gate.learn([])
+        authenticator = Authenticator(now=clock.now)
+        authenticator.learn([known("worker", SECRET, "receive")])
+        token = self.token(authenticator)
+        authenticator.learn([])
         with pytest.raises(Unauthorized):
-            gate.admit(request(query=f"token={token}"))
-        gate.learn([known("worker", "another", "receive")])
+            authenticator.admit(request(query=f"token={token}"))
+        authenticator.learn([known("worker", "another", "receive")])
         with pytest.raises(Unauthorized):
-            gate.admit(request(query=f"token={token}"))
+            authenticator.admit(request(query=f"token={token}"))
 
     def test_a_token_of_nobody_opens_nothing_once_there_are_keys(self) -> None:
-        gate = Gate()
-        token, _ = gate.issue_token(ANYBODY)
-        assert gate.admit(request(("host", "localhost"), query=f"token={token}")) is ANYBODY
-        gate.learn([known("worker", SECRET)])
+        authenticator = Authenticator()
+        token, _ = authenticator.issue_token(ANYBODY)
+        assert authenticator.admit(request(("host", "localhost"), query=f"token={token}")) is ANYBODY
+        authenticator.learn([known("worker", SECRET)])
         with pytest.raises(Unauthorized):
-            gate.admit(request(("host", "localhost"), query=f"token={token}"))
+            authenticator.admit(request(("host", "localhost"), query=f"token={token}"))
 
 
 class TestKeysThatComeAndGo:
-    def test_a_key_of_the_database_opens_once_it_is_learned_and_no_longer_than_it_is_there(self, gate: Gate) -> None:
-        gate.learn([known("new", "n")])
-        assert gate.admit(request(("x-api-key", "n"))).name == "new"
-        gate.learn([])
+    def test_a_key_of_the_database_opens_once_it_is_learned_and_no_longer_than_it_is_there(self, authenticator: Authenticator) -> None:
+        authenticator.learn([known("new", "n")])
+        assert authenticator.admit(request(("x-api-key", "n"))).name == "new"
+        authenticator.learn([])
         with pytest.raises(Unauthorized):
-            gate.admit(request(("x-api-key", "n")))
-        assert gate.admit(request(("x-api-key", SECRET))).name == "worker"
+            authenticator.admit(request(("x-api-key", "n")))
+        assert authenticator.admit(request(("x-api-key", SECRET))).name == "worker"
 
     def test_a_gate_that_knew_a_key_stays_shut_when_the_last_is_revoked(self) -> None:
-        gate = Gate()
-        assert gate.is_open
-        gate.learn([known("only", "o")])
-        gate.learn([])
-        assert not gate.is_open
+        authenticator = Authenticator()
+        assert authenticator.is_open
+        authenticator.learn([known("only", "o")])
+        authenticator.learn([])
+        assert not authenticator.is_open
         with pytest.raises(Unauthorized):
-            gate.admit(request(("host", "localhost")))
+            authenticator.admit(request(("host", "localhost")))
 
     def test_a_gate_can_be_shut_without_a_key(self) -> None:
-        gate = Gate()
-        gate.shut()
+        authenticator = Authenticator()
+        authenticator.shut()
         with pytest.raises(Unauthorized):
-            gate.admit(request(("host", "localhost")))
+            authenticator.admit(request(("host", "localhost")))
 
     def test_changed_scopes_hold_from_the_next_request_on(self) -> None:
-        gate = Gate()
-        gate.learn([known("a", SECRET, "admin")])
-        before = gate.admit(request(("x-api-key", SECRET)))
-        gate.learn([known("a", SECRET, "admin")])
-        assert gate.admit(request(("x-api-key", SECRET))) is before
-        gate.learn([known("a", SECRET, "send")])
+        authenticator = Authenticator()
+        authenticator.learn([known("a", SECRET, "admin")])
+        before = authenticator.admit(request(("x-api-key", SECRET)))
+        authenticator.learn([known("a", SECRET, "admin")])
+        assert authenticator.admit(request(("x-api-key", SECRET))) is before
+        authenticator.learn([known("a", SECRET, "send")])
         with pytest.raises(Forbidden):
-            gate.admit(request(("x-api-key", SECRET))).check("admin")
+            authenticator.admit(request(("x-api-key", SECRET))).check("admin")
 
     def test_whoever_was_let_in_stays_as_long_as_their_key_is_what_it_was(self) -> None:
         """For requests that last: a stream of events, a receive that waits, a job."""
-        gate = Gate()
-        gate.learn([known("a", SECRET, "admin")])
-        identity = gate.admit(request(("x-api-key", SECRET)))
-        gate.learn([known("a", SECRET, "admin"), known("b", "another", "send")])
-        assert gate.holds(identity)
+        authenticator = Authenticator()
+        authenticator.learn([known("a", SECRET, "admin")])
+        identity = authenticator.admit(request(("x-api-key", SECRET)))
+        authenticator.learn([known("a", SECRET, "admin"), known("b", "another", "send")])
+        assert authenticator.holds(identity)
         for others in ([known("a", SECRET, "send")], [known("a", "another", "admin")], []):
-            gate.learn(others)
-            assert not gate.holds(identity)
+            authenticator.learn(others)
+            assert not authenticator.holds(identity)
 
-    def test_a_key_of_the_configuration_beats_one_of_the_database(self, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_key_of_the_configuration_beats_one_of_the_database(
+        self, authenticator: Authenticator, caplog: pytest.LogCaptureFixture
+    ) -> None:
         for _ in range(2):
-            gate.learn([known("worker", "stored")])
-        assert gate.admit(request(("x-api-key", SECRET))).name == "worker"
+            authenticator.learn([known("worker", "stored")])
+        assert authenticator.admit(request(("x-api-key", SECRET))).name == "worker"
         with pytest.raises(Unauthorized):
-            gate.admit(request(("x-api-key", "stored")))
+            authenticator.admit(request(("x-api-key", "stored")))
         assert caplog.text.count("'worker'") == 1
 
     def test_the_watch_learns_what_the_database_says_and_survives_its_failures(self) -> None:
@@ -408,12 +410,12 @@ class TestKeysThatComeAndGo:
             return list(answer)
 
         async def scene() -> None:
-            gate = Gate(read=read)
-            watch = asyncio.create_task(gate.watch(every=0.001))
-            await eventually_async(lambda: "first" in gate._by_name)
+            authenticator = Authenticator(read=read)
+            watch = asyncio.create_task(authenticator.watch(every=0.001))
+            await eventually_async(lambda: "first" in authenticator._by_name)
             stored[:] = [known("second", "2")]
-            await eventually_async(lambda: "second" in gate._by_name)
-            assert "first" not in gate._by_name
+            await eventually_async(lambda: "second" in authenticator._by_name)
+            assert "first" not in authenticator._by_name
             watch.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await watch
@@ -421,6 +423,6 @@ class TestKeysThatComeAndGo:
         asyncio.run(scene())
 
     def test_a_refresh_reads_at_once(self) -> None:
-        gate = Gate(read=lambda: [known("first", "1")])
-        asyncio.run(gate.refresh())
-        assert gate.admit(request(("x-api-key", "1"))).name == "first"
+        authenticator = Authenticator(read=lambda: [known("first", "1")])
+        asyncio.run(authenticator.refresh())
+        assert authenticator.admit(request(("x-api-key", "1"))).name == "first"

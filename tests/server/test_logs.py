@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rowq.model.access import ApiKey, digest_of
-from rowq.server.logs import CLIENT_GONE, AccessLog, JsonFormatter, NamingGate, TextFormatter, redact
+from rowq.server.logs import CLIENT_GONE, AccessLog, JsonFormatter, NamingAuthenticator, TextFormatter, redact
 
 SECRET = "rowq_" + "aB3_-" * 8 + "xyz"
 
@@ -129,10 +129,10 @@ class TestAccessLog:
         return dict(line.fields)  # type: ignore[attr-defined]
 
     def test_a_request_is_one_line_that_says_who_asked_for_what(self, caplog: pytest.LogCaptureFixture) -> None:
-        gate = NamingGate([(ApiKey(name="worker", scopes=("admin",)), digest_of("s3cret"))])
+        authenticator = NamingAuthenticator([(ApiKey(name="worker", scopes=("admin",)), digest_of("s3cret"))])
 
         async def application(scope: Any, receive: Any, send: Any) -> None:
-            gate.admit(scope)
+            authenticator.admit(scope)
             await send({"type": "http.response.start", "status": 201, "headers": []})
             await send({"type": "http.response.body", "body": b"12345", "more_body": True})
             await send({"type": "http.response.body", "body": b"678"})

@@ -41,9 +41,9 @@ class Tiny:
 
     def open(self, name: str = "") -> None:
         eventually(lambda: self.seen)
-        self.loop.call_soon_threadsafe(lambda: self._gate(name).release())
+        self.loop.call_soon_threadsafe(lambda: self._authenticator(name).release())
 
-    def _gate(self, name: str) -> asyncio.Semaphore:
+    def _authenticator(self, name: str) -> asyncio.Semaphore:
         return self.gates.setdefault(name, asyncio.Semaphore(0))
 
     async def do_echo(self, name: str, receive: Any, send: Any) -> None:
@@ -59,7 +59,7 @@ class Tiny:
         await self._answer(send, bytes(body))
 
     async def do_hold(self, name: str, receive: Any, send: Any) -> None:
-        await self._gate(name).acquire()
+        await self._authenticator(name).acquire()
         await self.do_echo(name, receive, send)
 
     async def do_early(self, name: str, receive: Any, send: Any) -> None:
@@ -73,7 +73,7 @@ class Tiny:
     async def do_events(self, name: str, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
         for number in range(3):
-            await self._gate(name).acquire()
+            await self._authenticator(name).acquire()
             await send({"type": "http.response.body", "body": b"data: %d\n\n" % number, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from rowq.server.shared_meter import SharedMeter
-from rowq.server.worker_state import Board
+from rowq.server.worker_state import WorkerState
 from tests.support.serving import Served
 
 
@@ -66,13 +66,13 @@ def test_a_receive_takes_as_long_as_it_waits(served: Served) -> None:
 
 
 def test_workers_tell_what_all_of_them_have_answered() -> None:
-    with closing(Board(2)) as board:
-        first, second = SharedMeter(board, 0), SharedMeter(board, 1)
+    with closing(WorkerState(2)) as worker_state:
+        first, second = SharedMeter(worker_state, 0), SharedMeter(worker_state, 1)
         first.requests.answered("send", 201, 0.5)
         second.requests.answered("send", 503, 0.25)
         first.publish()
         second.publish()
-        for meter in (first, second, SharedMeter(board, 0)):
+        for meter in (first, second, SharedMeter(worker_state, 0)):
             told = meter.read().requests
             assert (told.answers["send", 2], told.answers["send", 5]) == (1, 1)
             assert told.latency["send"].total == 0.75

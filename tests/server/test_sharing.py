@@ -19,16 +19,16 @@ from rowq.server.event_streams import InFlight
 from rowq.server.metrics import COUNTERS, FRESH, Metrics
 from rowq.server.shared_event_streams import MOST_AT_ONCE, SharedEventStreams
 from rowq.server.shared_meter import SharedMeter
-from rowq.server.worker_state import PAGE_BYTES, Board, Page
+from rowq.server.worker_state import PAGE_BYTES, Page, WorkerState
 from rowq.store.meter import MAX_QUEUES, OTHER, Meter, Tally
 from tests.server.test_metrics import Seconds
 from tests.support.patience import eventually
 
 
 @pytest.fixture
-def board() -> Iterator[Board]:
-    with closing(Board(3)) as board:
-        yield board
+def worker_state() -> Iterator[WorkerState]:
+    with closing(WorkerState(3)) as worker_state:
+        yield worker_state
 
 
 def tally(queue: str, event: str = "enqueued", times: int = 1) -> Tally:
@@ -42,8 +42,8 @@ def sent(meter: Meter) -> dict[str, int]:
 
 
 class TestMeter:
-    def test_each_tells_what_all_have_counted(self, board: Board) -> None:
-        first, second = SharedMeter(board, 0), SharedMeter(board, 1)
+    def test_each_tells_what_all_have_counted(self, worker_state: WorkerState) -> None:
+        first, second = SharedMeter(worker_state, 0), SharedMeter(worker_state, 1)
         first.take(tally("q", times=3), 0)
         first.committed(calls=2, rows=3, seconds=0.5, durable=True)
         second.take(tally("q", times=4), 0)
@@ -57,8 +57,8 @@ class TestMeter:
             assert (store.calls.total, store.rows.total, store.failures) == (3, 8, 1)
             assert (store.latency[True].total, store.latency[False].total) == (0.5, 0.25)
 
-    def test_waits_and_processing_add_up(self, board: Board) -> None:
-        meters = [SharedMeter(board, 0), SharedMeter(board, 1)]
+    def test_waits_and_processing_add_up(self, worker_state: WorkerState) -> None:
+        meters = [SharedMeter(worker_state, 0), SharedMeter(worker_state, 1)]
         for meter in meters:
             given = Tally()
             given.delivered.append(("q", [(1, 0, 900)]))
@@ -70,34 +70,34 @@ class TestMeter:
             assert (queue.waits.total, queue.processing.total) == (200, 600)
             assert sum(queue.waits.counts) == sum(queue.processing.counts) == 2
 
-    def test_a_successor_goes_on_from_what_was_told_last(self, board: Board) -> None:
-        first, second = SharedMeter(board, 0, max_queues=1), SharedMeter(board, 1)
+    def test_a_successor_goes_on_from_what_was_told_last(self, worker_state: WorkerState) -> None:
+        first, second = SharedMeter(worker_state, 0, max_queues=1), SharedMeter(worker_state, 1)
         first.take(tally("q"), 0)
         first.take(tally("r", times=2), 0)
         assert sent(first) == {"q": 1, OTHER: 2}
-        heir = SharedMeter(board, 0, max_queues=1)
+        heir = SharedMeter(worker_state, 0, max_queues=1)
         heir.take(tally("q"), 0)
         heir.take(tally("s"), 0)
         assert sent(heir) == sent(second) == {"q": 2, OTHER: 3}
 
-    def test_it_is_told_again_and_again(self, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_is_told_again_and_again(self, worker_state: WorkerState, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("rowq.server.shared_meter.EVERY", 0.01)
-        first, second = SharedMeter(board, 0), SharedMeter(board, 1)
+        first, second = SharedMeter(worker_state, 0), SharedMeter(worker_state, 1)
         first.start()
         for number in range(1, 4):
             first.take(tally("q"), 0)
             eventually(lambda: sent(second).get("q") == number)  # noqa: B023  # called at once
         first.close()
 
-    def test_what_was_counted_last_is_told_at_the_end(self, board: Board) -> None:
-        first, second = SharedMeter(board, 0), SharedMeter(board, 1)
+    def test_what_was_counted_last_is_told_at_the_end(self, worker_state: WorkerState) -> None:
+        first, second = SharedMeter(worker_state, 0), SharedMeter(worker_state, 1)
         first.start()
         first.take(tally("q"), 0)
         first.close()
         assert sent(second) == {"q": 1}
 
-    def test_a_queue_that_is_gone_is_told_by_nobody_and_begins_anew(self, board: Board) -> None:
-        meters = [SharedMeter(board, worker) for worker in range(3)]
+    def test_a_queue_that_is_gone_is_told_by_nobody_and_begins_anew(self, worker_state: WorkerState) -> None:
+        meters = [SharedMeter(worker_state, worker) for worker in range(3)]
         for meter in meters[:2]:
             meter.take(tally("q", times=5), 0)
             meter.take(tally("stays"), 0)
@@ -113,9 +113,9 @@ class TestMeter:
         meters[1].forget(set())
         assert [sent(meter)["q"] for meter in meters] == [1] * 3, "what was said to be gone did not come back"
 
-    def test_a_deleted_queue_is_forgotten_by_all_together(self, board: Board) -> None:
+    def test_a_deleted_queue_is_forgotten_by_all_together(self, worker_state: WorkerState) -> None:
         """If the worker that deletes it forgot its own part at once, what is left would look like a counter that began anew."""
-        first, second = SharedMeter(board, 0), SharedMeter(board, 1)
+        first, second = SharedMeter(worker_state, 0), SharedMeter(worker_state, 1)
         for meter in (first, second):
             meter.take(tally("q", times=5), 0)
             meter.publish()
@@ -126,8 +126,8 @@ class TestMeter:
         second.forget({"q"})
         assert sent(first) == sent(second) == {}
 
-    def test_all_that_a_worker_can_count_has_room_on_its_page(self, board: Board) -> None:
-        meter = SharedMeter(board, 0)
+    def test_all_that_a_worker_can_count_has_room_on_its_page(self, worker_state: WorkerState) -> None:
+        meter = SharedMeter(worker_state, 0)
         events = [*COUNTERS, *(f"dead:{reason}" for reason in REASONS)]
         many = 2**53
         for number in range(MAX_QUEUES + 1):
@@ -139,15 +139,15 @@ class TestMeter:
             for histogram in (queue.waits, queue.processing):
                 histogram.counts = [many] * len(histogram.counts)
         meter.forget({f"gone{number:060}" for number in range(20 * MAX_QUEUES)})
-        told = SharedMeter(board, 1).read()[0]
+        told = SharedMeter(worker_state, 1).read()[0]
         assert len(told) == MAX_QUEUES + 1
         assert all(queue.counts["deleted"] == many for queue in told.values())
 
-    def test_the_metrics_of_a_queue_that_somebody_else_deleted_disappear(self, board: Board, tmp_path: Path) -> None:
+    def test_the_metrics_of_a_queue_that_somebody_else_deleted_disappear(self, worker_state: WorkerState, tmp_path: Path) -> None:
         seconds, clock = Seconds(), ManualClock()
         url = f"sqlite:///{tmp_path / 'jobs.db'}"
         brokers = [rowq.connect(url, clock=clock, upkeep=False) for _ in range(2)]
-        meters = [SharedMeter(board, worker) for worker in range(2)]
+        meters = [SharedMeter(worker_state, worker) for worker in range(2)]
         for broker, meter in zip(brokers, meters, strict=True):
             broker._engine.attach(meter)
             broker.send("q", 1)
@@ -213,8 +213,8 @@ class TestPage:
 
 
 class TestStreams:
-    def test_an_ack_elsewhere_makes_room(self, board: Board) -> None:
-        first, second = SharedEventStreams(board, 0), SharedEventStreams(board, 1)
+    def test_an_ack_elsewhere_makes_room(self, worker_state: WorkerState) -> None:
+        first, second = SharedEventStreams(worker_state, 0), SharedEventStreams(worker_state, 1)
         stream = asyncio.run(opened(first))
         stream.hold(7, 70, 1_000)
         stream.hold(8, 80, 1_000)
@@ -224,8 +224,8 @@ class TestStreams:
         first.hear()
         assert stream.seqs == [8], "neither another lease nor a stale receipt frees it"
 
-    def test_a_lease_that_is_extended_elsewhere_lasts(self, board: Board) -> None:
-        first, second = SharedEventStreams(board, 0), SharedEventStreams(board, 1)
+    def test_a_lease_that_is_extended_elsewhere_lasts(self, worker_state: WorkerState) -> None:
+        first, second = SharedEventStreams(worker_state, 0), SharedEventStreams(worker_state, 1)
         stream = asyncio.run(opened(first))
         stream.hold(7, 70, 1_000)
         second.learn([(7, 70)], [Outcome.DONE], {7: 5_000})
@@ -233,8 +233,8 @@ class TestStreams:
         stream.forget_ended(2_000)
         assert stream.seqs == [7]
 
-    def test_without_streams_nobody_writes_letters(self, board: Board) -> None:
-        first, second = SharedEventStreams(board, 0), SharedEventStreams(board, 1)
+    def test_without_streams_nobody_writes_letters(self, worker_state: WorkerState) -> None:
+        first, second = SharedEventStreams(worker_state, 0), SharedEventStreams(worker_state, 1)
         stream = asyncio.run(opened(first))
         assert second
         stream.close()
@@ -243,13 +243,13 @@ class TestStreams:
         with pytest.raises(BlockingIOError):
             first.inbox.recv(1)
 
-    def test_a_worker_that_died_gets_no_letters(self, board: Board) -> None:
-        asyncio.run(opened(SharedEventStreams(board, 0)))
-        board.leave(0)
-        assert not SharedEventStreams(board, 1)
+    def test_a_worker_that_died_gets_no_letters(self, worker_state: WorkerState) -> None:
+        asyncio.run(opened(SharedEventStreams(worker_state, 0)))
+        worker_state.leave(0)
+        assert not SharedEventStreams(worker_state, 1)
 
-    def test_many_receipts_go_in_several_letters_and_a_full_box_holds_up_nobody(self, board: Board) -> None:
-        first, second = SharedEventStreams(board, 0), SharedEventStreams(board, 1)
+    def test_many_receipts_go_in_several_letters_and_a_full_box_holds_up_nobody(self, worker_state: WorkerState) -> None:
+        first, second = SharedEventStreams(worker_state, 0), SharedEventStreams(worker_state, 1)
         stream = asyncio.run(opened(first, 10 * MOST_AT_ONCE))
         receipts = [(2**62 + seq, 2**62 + seq) for seq in range(3 * MOST_AT_ONCE)]
         for seq, token in receipts:

@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from rowq import ManualClock
-from rowq.engine.group_commit import Fusion
+from rowq.engine.group_commit import GroupCommit
 from tests.server.support import PATIENCE, ask, serving
 from tests.support.background import Background
 from tests.support.patience import eventually
@@ -26,8 +26,8 @@ def test_requests_that_arrive_together_are_written_together(tmp_path: Path) -> N
             return await asyncio.gather(*(broker.send("q", number) for number in range(CROWD)))
 
     with serving(tmp_path, upkeep=False) as server:
-        writer = server.engine._fusion
-        assert isinstance(writer, Fusion)
+        writer = server.engine._group_commit
+        assert isinstance(writer, GroupCommit)
         writer.hold_still()
         try:
             sending = Background(lambda: asyncio.run(crowd(server.url)))

@@ -33,7 +33,7 @@ WITHIN = 60.0
 
 
 _PROGRAM = (
-    "import sys; from rowq import waiting; from rowq.cli.main import main; from rowq.server import events; "
+    "import sys; from rowq.engine import waiting; from rowq.cli.main import main; from rowq.server.api import events; "
     "waiting.SAFETY = events.LOOK_EVERY = 3600.0; sys.exit(main())"
 )
 
@@ -425,10 +425,10 @@ class TestRefusing:
 
 PROGRAM = """
 import logging, os, signal, sys, time
-from rowq.server import workers
+from rowq.server import processes
 
 logging.basicConfig(format="%(message)s")
-workers.FIRST_PAUSE = {pause}
+processes.FIRST_PAUSE = {pause}
 
 def work(worker):
     with open("starts", "ab", buffering=0) as starts:
@@ -444,7 +444,7 @@ def wait_until_all_serve():
         time.sleep(0.01)
 
 try:
-    workers.Workers(2, work, on_ready=lambda: show("ready"), on_stop=lambda: show("stop"), on_end=lambda number: None).run()
+    processes.Workers(2, work, on_ready=lambda: show("ready"), on_stop=lambda: show("stop"), on_end=lambda number: None).run()
 except Exception as error:
     show(type(error).__name__, error)
 """

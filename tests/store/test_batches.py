@@ -10,16 +10,16 @@ import pytest
 
 from rowq import Broker, Draft, OutcomeUnknown, QueueFull, StoreBusy, StoreError, StoreFull
 from rowq.engine.arguments import to_receipt
-from rowq.engine.executor import Lane
+from rowq.engine.executor import Executor
 from rowq.model.draft import prepare
 from rowq.model.lifecycle import Ack
-from rowq.store.call import Act, Call, Receive, Send, Settle
-from rowq.store.transaction import Work
+from rowq.store.call import Call, Execute, Receive, Send, Settle
+from rowq.store.transaction import Transaction
 from tests.store.driver import Spy, error
 
 
-def lane_of(broker: Broker) -> Lane:
-    return Lane(broker._engine.store)
+def lane_of(broker: Broker) -> Executor:
+    return Executor(broker._engine.store)
 
 
 def send(payload: Any, queue: str = "q") -> Send:
@@ -37,13 +37,13 @@ def receive(queue: str = "q") -> Receive:
     return Receive(queue, 10, None, None, from_dead=False, delivery=None)
 
 
-def boom(work: Work) -> NoReturn:
+def boom(tx: Transaction) -> NoReturn:
     raise ZeroDivisionError
 
 
 SPOILERS: dict[str, tuple[Callable[[], Call[Any]], type[Exception]]] = {
     "a send": (spoilt_send, StoreError),
-    "an act": (lambda: Act(boom), ZeroDivisionError),
+    "an act": (lambda: Execute(boom), ZeroDivisionError),
 }
 
 
@@ -175,7 +175,7 @@ def test_what_is_committed_is_not_done_again_when_nobody_can_be_woken(broker: Br
     def fail(woken: object) -> NoReturn:
         raise RuntimeError("no bell")
 
-    broker._engine.store.on_tidings = fail
+    broker._engine.store.on_notification = fail
     calls = [send("a"), send("b")]
     lane_of(broker).perform(calls)
     assert [call.error for call in calls] == [None, None]

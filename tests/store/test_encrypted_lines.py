@@ -18,8 +18,8 @@ import pytest
 from psycopg import pq
 
 import rowq
-from rowq.engine.async_group_commit import Airway
-from rowq.engine.group_commit import Fusion
+from rowq.engine.async_group_commit import AsyncGroupCommit
+from rowq.engine.group_commit import GroupCommit
 from rowq.store.call import Call
 from rowq.store.postgresql import pipeline
 from rowq.store.postgresql.pipeline import Pipeline
@@ -92,9 +92,9 @@ def test_a_flight_takes_all_that_is_decrypted(line: Pipeline) -> None:
         line.sync()
         calls[0].result = "done"
 
-    slow = Fusion(perform, timeout=30)
-    airway = Airway(lambda: perform, timeout=30, slow=slow)
-    assert asyncio.run(asyncio.wait_for(airway.run_async(Job("mine")), 10)) == "done"
+    slow = GroupCommit(perform, timeout=30)
+    async_group_commit = AsyncGroupCommit(lambda: perform, timeout=30, slow=slow)
+    assert asyncio.run(asyncio.wait_for(async_group_commit.run_async(Job("mine")), 10)) == "done"
     slow.close(lambda: None)
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import rowq
 from rowq import Broker
-from rowq.engine.executor import Lane
+from rowq.engine.executor import Executor
 from rowq.store.call import Receive
 from rowq.store.head_hint import BEGINNING, Heads, Taken
-from rowq.store.notify.notifier import Place, Tidings
+from rowq.store.notify.notifier import Notification, Place
 from tests.support.database import new_database
 
 DEAR = 0.006
@@ -92,7 +92,7 @@ def test_where_nothing_is_found_behind_the_hint_it_is_looked_for_at_the_beginnin
 def test_what_another_process_tells_lowers_the_hint(broker: Broker) -> None:
     store = broker._engine.store
     store.heads.take("q", None, lambda place: ([("first",)], (0, 100)))
-    store.hear(Tidings({"q": (1, (0, 50))}))
+    store.hear(Notification({"q": (1, (0, 50))}))
     assert store.heads._heads["q"].place == (0, 50)
 
 
@@ -107,6 +107,6 @@ def test_a_claim_that_is_rolled_back_leaves_no_hint_behind_what_it_took(tmp_path
         calls = [Receive(queue, 3, None, None, from_dead=False, delivery=None) for queue in ("q", "limited")]
         with broker._engine.dialect.writing(durable=False) as other:
             other.rows("read_bucket", queue="limited")
-            Lane(broker._engine.store).perform(calls)
+            Executor(broker._engine.store).perform(calls)
         assert [call.would_wait for call in calls] == [False, True]
         assert [bytes(row[6]) for row in calls[0].result or ()] == [b"0", b"1", b"2"]

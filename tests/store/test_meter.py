@@ -12,7 +12,7 @@ import pytest
 import rowq
 from rowq import Broker, Draft, ManualClock
 from rowq.store.meter import OTHER, Histogram, Meter, QueueMeter
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 from tests.store.conftest import Connect
 from tests.support.crowd import together
 
@@ -197,14 +197,14 @@ def test_a_refused_send_counts_nothing(broker: Broker, meter: Meter) -> None:
 
 def test_a_transaction_that_is_rolled_back_counts_nothing(broker: Broker, meter: Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     broker.send("q", 1)
-    flush = Work.flush
+    flush = Transaction.flush
 
-    def fail(work: Work) -> None:
-        flush(work)
+    def fail(tx: Transaction) -> None:
+        flush(tx)
         raise sqlite3.OperationalError("no more room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "flush", fail)
+        patch.setattr(Transaction, "flush", fail)
         for verb in (lambda: broker.send("q", 2), lambda: broker.receive("q"), lambda: broker.purge("q")):
             with pytest.raises((rowq.RowqError, sqlite3.OperationalError)):
                 verb()
@@ -324,12 +324,12 @@ def test_transactions_are_measured_by_what_they_held(broker: Broker, meter: Mete
 
 
 def test_calls_of_many_threads_are_all_counted(broker: Broker, meter: Meter) -> None:
-    def work() -> None:
+    def tx() -> None:
         for number in range(20):
             broker.send("q", number)
             broker.ack(broker.receive("q")[0])
 
-    together(*[work] * 4)
+    together(*[tx] * 4)
     assert counts(meter) == {"enqueued": 80, "delivered": 80, "acked": 80}
     assert meter.read_store().rows.total == 240
 

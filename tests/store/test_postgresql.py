@@ -181,10 +181,10 @@ def test_a_broker_that_has_waited_is_closed_without_waiting_again(url: str, monk
     """The listener looks up by itself once an hour here: it ends since the close tells it to."""
     monkeypatch.setattr(notifier, "_LOOK_UP_EVERY", 3600.0)
     with rowq.connect(url, upkeep=False) as broker:
-        herald: Any = broker._engine._herald
+        own: Any = broker._engine._notifier
         broker.receive("q", wait=0.1)
-        eventually(herald.is_heard)
-    eventually(lambda: not herald._listener.is_alive())
+        eventually(own.is_heard)
+    eventually(lambda: not own._listener.is_alive())
 
 
 def test_one_process_of_several_keeps_everything_up_and_hands_over_when_it_ends(url: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import rowq
 from rowq import Broker, ManualClock
 from rowq.engine import retention as retiring
-from rowq.engine.retention import PIECE, Retiring
+from rowq.engine.retention import PIECE, Retention
 from rowq.store.meter import Meter
 from tests.support.database import KINDS, new_database
 from tests.support.patience import eventually
@@ -31,11 +31,11 @@ def broker(url: str, clock: ManualClock) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def keeper(broker: Broker) -> Retiring:
+def keeper(broker: Broker) -> Retention:
     return broker._engine.upkeep._retiring
 
 
-def retire(broker: Broker, keeper: Retiring, seconds: float | None = None, *, goes_on: bool = False) -> int:
+def retire(broker: Broker, keeper: Retention, seconds: float | None = None, *, goes_on: bool = False) -> int:
     return broker._engine.driver.drive(keeper.all(seconds, goes_on=goes_on))
 
 
@@ -51,7 +51,7 @@ def lines(broker: Broker) -> int:
         return len(session.rows("list_audit", after=0, limit=100_000))
 
 
-def test_a_turn_ends_when_its_time_is_over_and_the_next_goes_on(broker: Broker, keeper: Retiring, clock: ManualClock) -> None:
+def test_a_turn_ends_when_its_time_is_over_and_the_next_goes_on(broker: Broker, keeper: Retention, clock: ManualClock) -> None:
     broker.configure("q", keep="outcome", retention=10, audit_retention=10)
     finish(broker, "q", 3 * PIECE)
     clock.advance(60)
@@ -61,7 +61,7 @@ def test_a_turn_ends_when_its_time_is_over_and_the_next_goes_on(broker: Broker, 
     assert (broker.stats("q").finished, lines(broker)) == (0, 1)
 
 
-def test_what_is_kept_for_longer_is_passed_over_once_in_a_while(broker: Broker, keeper: Retiring, clock: ManualClock) -> None:
+def test_what_is_kept_for_longer_is_passed_over_once_in_a_while(broker: Broker, keeper: Retention, clock: ManualClock) -> None:
     broker.configure("short", audit_retention=10)
     broker.configure("long", audit_retention=1_000)
     retire(broker, keeper)
@@ -76,7 +76,7 @@ def test_what_is_kept_for_longer_is_passed_over_once_in_a_while(broker: Broker, 
     assert retire(broker, keeper) >= PIECE * LINES, "those that were passed over have grown old as well"
 
 
-def test_pieces_grow_while_they_are_quick(broker: Broker, keeper: Retiring, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_grow_while_they_are_quick(broker: Broker, keeper: Retention, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     broker.configure("q", audit_retention=10)
     finish(broker, "q", 10 * PIECE)
     clock.advance(60)
@@ -88,7 +88,7 @@ def test_pieces_grow_while_they_are_quick(broker: Broker, keeper: Retiring, cloc
 
 
 def test_pieces_do_not_grow_where_they_are_slow(
-    broker: Broker, keeper: Retiring, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, keeper: Retention, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.configure("q", audit_retention=10)
     finish(broker, "q", 2 * PIECE)
@@ -101,7 +101,9 @@ def test_pieces_do_not_grow_where_they_are_slow(
     assert sum(meter.read_store().calls.counts) >= 2 * LINES
 
 
-def test_a_busy_queue_keeps_no_other_waiting(broker: Broker, keeper: Retiring, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_queue_keeps_no_other_waiting(
+    broker: Broker, keeper: Retention, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retiring, "MOMENT", 0.0)
     monkeypatch.setattr(retiring, "LONGEST", 0.0)
     for queue in ("busy", "quiet"):
@@ -119,7 +121,7 @@ def test_a_busy_queue_keeps_no_other_waiting(broker: Broker, keeper: Retiring, c
     steps.close()
 
 
-def test_an_audit_that_falls_empty_again_and_again_leaves_one_line(broker: Broker, keeper: Retiring, clock: ManualClock) -> None:
+def test_an_audit_that_falls_empty_again_and_again_leaves_one_line(broker: Broker, keeper: Retention, clock: ManualClock) -> None:
     """The shell that keeps the last number; a shell of each time would stay for as long as the engine's default says."""
     broker.configure("q", audit_retention=10)
     for _ in range(4):

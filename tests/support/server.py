@@ -13,9 +13,9 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from rowq.connect import open_engine
-from rowq.server.application import App
-from rowq.server.auth.authentication import Gate
-from rowq.server.compat.api import Door
+from rowq.server.application import Application
+from rowq.server.auth.authentication import Authenticator
+from rowq.server.compat.api import CompatApi
 from rowq.server.http.connection import make_protocol
 from rowq.server.service import Limits, Service
 from tests.support.blocking import LoopThread
@@ -35,17 +35,17 @@ class Server:
         loop: LoopThread,
         url: str,
         *,
-        gate: Gate | None = None,
+        authenticator: Authenticator | None = None,
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
-        doors: Sequence[Door] = (),
+        doors: Sequence[CompatApi] = (),
         **options: Any,
     ) -> None:
         self._loop = loop
         self._tls = tls
         self.engine = open_engine(url, **options)
-        self.service = Service(self.engine, gate or Gate(), limits or Limits(), doors=doors)
-        self._config = _config(App(self.service))
+        self.service = Service(self.engine, authenticator or Authenticator(), limits or Limits(), doors=doors)
+        self._config = _config(Application(self.service))
         self._state = ServerState()
         self._listening: asyncio.Server = loop.run(self._listen(self._config, 0))
         self._beside: list[asyncio.Server] = []

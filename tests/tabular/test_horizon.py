@@ -10,7 +10,7 @@ import pytest
 from rowq import Broker
 from rowq.spark.tables import LOGS, Tabular, open_tabular
 from rowq.store.mariadb.session import MariadbSession
-from rowq.store.mariadb.watermark import MariadbHorizon
+from rowq.store.mariadb.watermark import MariadbWatermark
 from rowq.store.postgresql import watermark
 from tests.rivals.process import Start
 from tests.support.asking import ask
@@ -232,13 +232,13 @@ class Crowded:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.roles: list[str] = []
-        ask = MariadbHorizon._ask
+        ask = MariadbWatermark._ask
 
-        def ask_among_many(horizon: MariadbHorizon, log: str, role: str) -> int | None:
+        def ask_among_many(watermark: MariadbWatermark, log: str, role: str) -> int | None:
             self.roles.append(role)
-            return None if role == "reader" else ask(horizon, log, role)
+            return None if role == "reader" else ask(watermark, log, role)
 
-        monkeypatch.setattr(MariadbHorizon, "_ask", ask_among_many)
+        monkeypatch.setattr(MariadbWatermark, "_ask", ask_among_many)
 
 
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)

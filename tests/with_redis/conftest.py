@@ -13,13 +13,13 @@ from redis import Redis
 
 from rowq.store.notify import redis as redis_herald
 from rowq.store.notify import settings_cache
-from rowq.store.notify.notifier import Tidings
-from rowq.store.notify.redis import RedisHerald
+from rowq.store.notify.notifier import Notification
+from rowq.store.notify.redis import RedisNotifier
 from rowq.store.notify.settings_cache import RedisSettingsCache
 from tests.support.patience import eventually
 from tests.support.servers import RedisServer, own_redis, shared_redis
 
-OpenHerald = Callable[..., RedisHerald]
+OpenHerald = Callable[..., RedisNotifier]
 OpenCache = Callable[..., RedisSettingsCache]
 
 HOUR = 3_600.0
@@ -31,26 +31,26 @@ WITHIN = 20.0
 class Ear:
     """What one herald hears, without the word that settings may have changed, which comes with each subscription."""
 
-    def __init__(self, herald: RedisHerald) -> None:
-        self.heard: list[Tidings] = []
-        self.all: list[Tidings] = []
-        self._herald = herald
-        herald.listen(self._hear)
+    def __init__(self, notifier: RedisNotifier) -> None:
+        self.heard: list[Notification] = []
+        self.all: list[Notification] = []
+        self._notifier = notifier
+        notifier.listen(self._hear)
 
     def wait_until_heard(self) -> Ear:
-        eventually(self._herald.is_heard)
+        eventually(self._notifier.is_heard)
         return self
 
     def topics(self) -> set[str]:
-        return {topic for tidings in self.heard for topic in tidings.ready}
+        return {topic for notification in self.heard for topic in notification.ready}
 
     def wait_for(self, topic: str) -> None:
         eventually(lambda: topic in self.topics())
 
-    def _hear(self, tidings: Tidings) -> None:
-        self.all.append(tidings)
-        if tidings != Tidings(settings=True):
-            self.heard.append(tidings)
+    def _hear(self, notification: Notification) -> None:
+        self.all.append(notification)
+        if notification != Notification(settings=True):
+            self.heard.append(notification)
 
 
 @pytest.fixture(autouse=True)
@@ -87,15 +87,15 @@ def raw(url: str) -> Iterator[Redis]:
 
 @pytest.fixture
 def open_herald(namespace: str) -> Iterator[OpenHerald]:
-    opened: list[RedisHerald] = []
+    opened: list[RedisNotifier] = []
 
-    def open_one(url: str, namespace: str = namespace) -> RedisHerald:
-        opened.append(RedisHerald(url, namespace))
+    def open_one(url: str, namespace: str = namespace) -> RedisNotifier:
+        opened.append(RedisNotifier(url, namespace))
         return opened[-1]
 
     yield open_one
-    for herald in opened:
-        herald.close()
+    for notifier in opened:
+        notifier.close()
 
 
 @pytest.fixture

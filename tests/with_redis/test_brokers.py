@@ -39,7 +39,7 @@ def consuming(broker: Broker) -> Background[list[rowq.Delivery]]:
 
 
 def is_heard(broker: Broker) -> bool:
-    return broker._engine._herald is not None and broker._engine._herald.is_heard()
+    return broker._engine._notifier is not None and broker._engine._notifier.is_heard()
 
 
 def test_a_send_wakes_a_consumer_of_another_process(brokers: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch) -> None:

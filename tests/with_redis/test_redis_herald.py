@@ -14,8 +14,8 @@ import pytest
 from redis import Redis
 
 from rowq.store.notify import redis as redis_herald
-from rowq.store.notify.notifier import Tidings
-from rowq.store.notify.redis import RedisHerald
+from rowq.store.notify.notifier import Notification
+from rowq.store.notify.redis import RedisNotifier
 from rowq.store.notify.redis_connection import RedisConnection
 from tests.rivals.forking import fork
 from tests.support.background import Background
@@ -24,8 +24,8 @@ from tests.support.servers import RedisServer
 from tests.with_redis.conftest import HOUR, WITHIN, Ear, OpenHerald, add_user, silent
 
 
-def ready(topic: str, count: int = 1, place: tuple[int, int] | None = None) -> Tidings:
-    return Tidings(ready={topic: (count, place)})
+def ready(topic: str, count: int = 1, place: tuple[int, int] | None = None) -> Notification:
+    return Notification(ready={topic: (count, place)})
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -36,12 +36,12 @@ def threads_of_heralds() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("rowq-redis")}
 
 
-def tell_often(herald: RedisHerald) -> None:
+def tell_often(notifier: RedisNotifier) -> None:
     """In a thread with a deadline: where telling waits for Redis, this does not end."""
 
     def tell() -> None:
         for number in range(200):
-            herald.tell(ready(f"q{number % 5}"))
+            notifier.tell(ready(f"q{number % 5}"))
 
     Background(tell).result(WITHIN)
 
@@ -51,10 +51,10 @@ def test_heralds_hear_each_other_and_not_themselves(url: str, open_herald: OpenH
     ear, other_ear = Ear(one).wait_until_heard(), Ear(other).wait_until_heard()
     one.tell(ready("from one", 3, (0, 7)))
     other_ear.wait_for("from one")
-    other.tell(Tidings(ready={"from other": (1, None)}, settings=True))
+    other.tell(Notification(ready={"from other": (1, None)}, settings=True))
     ear.wait_for("from other")
     assert other_ear.heard == [ready("from one", 3, (0, 7))]
-    assert ear.heard == [Tidings(ready={"from other": (1, None)}, settings=True)]
+    assert ear.heard == [Notification(ready={"from other": (1, None)}, settings=True)]
 
 
 def test_another_database_on_the_same_redis_hears_nothing(url: str, namespace: str, open_herald: OpenHerald) -> None:
@@ -71,26 +71,26 @@ def test_another_database_on_the_same_redis_hears_nothing(url: str, namespace: s
 def test_a_burst_becomes_a_few_parcels_that_tell_all_of_it(url: str, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_herald, "GATHER", 0.05)
     ear = Ear(open_herald(url)).wait_until_heard()
-    herald = open_herald(url)
+    notifier = open_herald(url)
     start = time.monotonic()
     for number in range(2_000):
-        herald.tell(ready("q", 1, (0, 2_000 - number)))
-    herald.tell(Tidings(settings=True))
-    eventually(lambda: sum(tidings.ready["q"][0] for tidings in ear.heard if "q" in tidings.ready) == 2_000)
+        notifier.tell(ready("q", 1, (0, 2_000 - number)))
+    notifier.tell(Notification(settings=True))
+    eventually(lambda: sum(notification.ready["q"][0] for notification in ear.heard if "q" in notification.ready) == 2_000)
     most = (time.monotonic() - start) / redis_herald.GATHER + 2
     assert len(ear.heard) <= most, "a parcel for each span of gathering, not one for each hint"
-    places = [tidings.ready["q"][1] for tidings in ear.heard if "q" in tidings.ready]
+    places = [notification.ready["q"][1] for notification in ear.heard if "q" in notification.ready]
     assert min(place for place in places if place) == (0, 1)
 
 
 def test_parcels_keep_their_distance(url: str, open_herald: OpenHerald) -> None:
     ear = Ear(open_herald(url)).wait_until_heard()
-    herald = open_herald(url)
+    notifier = open_herald(url)
     start = time.monotonic()
     for _ in range(300):
-        herald.tell(ready("q"))
+        notifier.tell(ready("q"))
         threading.Event().wait(redis_herald.GATHER / 6)
-    herald.tell(ready("last"))
+    notifier.tell(ready("last"))
     ear.wait_for("last")
     assert len(ear.heard) <= (time.monotonic() - start) / redis_herald.GATHER + 2
 
@@ -100,29 +100,29 @@ def test_a_lone_hint_does_not_wait_for_others(url: str, open_herald: OpenHerald,
     may_go_on = threading.Event()
     monkeypatch.setattr(redis_herald, "time", SimpleNamespace(sleep=lambda seconds: may_go_on.wait(HOUR)))
     ear = Ear(open_herald(url)).wait_until_heard()
-    herald = open_herald(url)
+    notifier = open_herald(url)
     try:
-        herald.tell(ready("first"))
+        notifier.tell(ready("first"))
         ear.wait_for("first")
-        herald.tell(ready("second"))
-        herald.tell(ready("third"))
+        notifier.tell(ready("second"))
+        notifier.tell(ready("third"))
     finally:
         may_go_on.set()
     ear.wait_for("third")
-    assert ear.heard == [ready("first"), Tidings(ready={"second": (1, None), "third": (1, None)})]
+    assert ear.heard == [ready("first"), Notification(ready={"second": (1, None), "third": (1, None)})]
 
 
 @pytest.mark.prove("a speed on a machine that is not busy; test_a_lone_hint_does_not_wait_for_others stands for it")
 def test_a_lone_hint_arrives_at_once(url: str, open_herald: OpenHerald) -> None:
     arrived = threading.Event()
-    listener, herald = open_herald(url), open_herald(url)
-    listener.listen(lambda tidings: arrived.set() if tidings.ready else None)
+    listener, notifier = open_herald(url), open_herald(url)
+    listener.listen(lambda notification: arrived.set() if notification.ready else None)
     eventually(listener.is_heard)
     latencies = []
     for _ in range(50):
         arrived.clear()
         start = time.perf_counter()
-        herald.tell(ready("q"))
+        notifier.tell(ready("q"))
         assert arrived.wait(WITHIN)
         latencies.append(time.perf_counter() - start)
         threading.Event().wait(2 * redis_herald.GATHER)  # so that the next is alone too
@@ -131,7 +131,7 @@ def test_a_lone_hint_arrives_at_once(url: str, open_herald: OpenHerald) -> None:
 
 def test_whoever_begins_to_listen_is_told_that_settings_may_have_changed(url: str, open_herald: OpenHerald) -> None:
     ear = Ear(open_herald(url))
-    eventually(lambda: ear.all == [Tidings(settings=True)])
+    eventually(lambda: ear.all == [Notification(settings=True)])
 
 
 @pytest.mark.parametrize(
@@ -151,56 +151,56 @@ def test_what_strangers_put_on_the_channel_is_passed_over(
 
 def test_redis_may_crash_and_come_back(own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "rowq.redis")
-    listener, herald = open_herald(own.url()), open_herald(own.url())
+    listener, notifier = open_herald(own.url()), open_herald(own.url())
     ear = Ear(listener).wait_until_heard()
-    herald.tell(ready("before"))
+    notifier.tell(ready("before"))
     ear.wait_for("before")
     own.kill()
     eventually(lambda: not listener.is_heard())
-    tell_often(herald)
+    tell_often(notifier)
     eventually(lambda: told(caplog) == ["WARNING", "WARNING"])  # one of each herald
     own.start()
     eventually(lambda: told(caplog) == ["WARNING", "WARNING", "INFO", "INFO"])
     eventually(listener.is_heard)
-    herald.tell(ready("after"))
+    notifier.tell(ready("after"))
     ear.wait_for("after")
-    assert ear.all.count(Tidings(settings=True)) == 2, "what was told while it was away may have been lost"
+    assert ear.all.count(Notification(settings=True)) == 2, "what was told while it was away may have been lost"
 
 
 def test_redis_may_come_later_than_we_do(own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "rowq.redis")
     own.stop()
-    listener, herald = open_herald(own.url()), open_herald(own.url())
+    listener, notifier = open_herald(own.url()), open_herald(own.url())
     ear = Ear(listener)
-    herald.tell(ready("early"))
+    notifier.tell(ready("early"))
     eventually(lambda: told(caplog) == ["WARNING", "WARNING"])
     assert not listener.is_heard()
     own.start()
     eventually(lambda: told(caplog) == ["WARNING", "WARNING", "INFO", "INFO"])
-    herald.tell(ready("late"))
+    notifier.tell(ready("late"))
     ear.wait_for("late")
 
 
 def test_what_could_not_be_told_is_told_later(own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
     ear = Ear(open_herald(own.url())).wait_until_heard()
-    herald = open_herald(add_user(own, "-publish"))
-    herald.tell(ready("q", 2))
+    notifier = open_herald(add_user(own, "-publish"))
+    notifier.tell(ready("q", 2))
     eventually(lambda: told(caplog) == ["WARNING"])
-    herald.tell(ready("q", 3))
+    notifier.tell(ready("q", 3))
     add_user(own, "+publish")
-    eventually(lambda: sum(tidings.ready["q"][0] for tidings in ear.heard) == 5)
+    eventually(lambda: sum(notification.ready["q"][0] for notification in ear.heard) == 5)
 
 
 def test_a_redis_that_falls_silent_is_noticed(own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_herald, "SILENCE", 0.1)
     monkeypatch.setattr(redis_herald, "TIMEOUT", 0.3)
-    listener, herald = open_herald(own.url()), open_herald(own.url())
+    listener, notifier = open_herald(own.url()), open_herald(own.url())
     ear = Ear(listener).wait_until_heard()
     with silent(own):
         eventually(lambda: not listener.is_heard())
 
     def is_told_again() -> bool:
-        herald.tell(ready("after"))
+        notifier.tell(ready("after"))
         return "after" in ear.topics()
 
     eventually(is_told_again)
@@ -218,11 +218,11 @@ def test_telling_does_not_wait_for_an_answer(
         return asks(connection, *words)
 
     monkeypatch.setattr(RedisConnection, "ask", ask)
-    herald = open_herald(own.url())
+    notifier = open_herald(own.url())
     with silent(own):
-        herald.tell(ready("q"))
+        notifier.tell(ready("q"))
         assert asked.wait(WITHIN)
-        tell_often(herald)
+        tell_often(notifier)
         assert told(caplog) == []
 
 
@@ -233,10 +233,10 @@ def test_telling_does_not_wait_for_the_end_of_an_outage(
     for pause in ("FIRST_PAUSE", "LONGEST_PAUSE"):
         monkeypatch.setattr(redis_herald, pause, HOUR)
     own.kill()
-    herald = open_herald(own.url())
-    herald.tell(ready("q"))
+    notifier = open_herald(own.url())
+    notifier.tell(ready("q"))
     eventually(lambda: told(caplog) == ["WARNING"])
-    tell_often(herald)
+    tell_often(notifier)
 
 
 def test_a_quiet_redis_that_is_there_stays_subscribed(own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,19 +246,19 @@ def test_a_quiet_redis_that_is_there_stays_subscribed(own: RedisServer, open_her
         eventually(lambda: client.info("commandstats")["cmdstat_ping"]["calls"] > 20)
     open_herald(own.url()).tell(ready("q"))
     ear.wait_for("q")
-    assert ear.all.count(Tidings(settings=True)) == 1
+    assert ear.all.count(Notification(settings=True)) == 1
 
 
 def test_connections_that_were_cut_while_idle_cost_no_hint(
     own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture
 ) -> None:
     ear = Ear(open_herald(own.url())).wait_until_heard()
-    herald = open_herald(own.url())
-    herald.tell(ready("one"))
+    notifier = open_herald(own.url())
+    notifier.tell(ready("one"))
     ear.wait_for("one")
     with Redis.from_url(own.url()) as client:
         assert client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") == 1
-    herald.tell(ready("two"))
+    notifier.tell(ready("two"))
     ear.wait_for("two")
     assert told(caplog) == []
 
@@ -269,7 +269,7 @@ def test_one_direction_that_fails_for_long_is_told_once(
     caplog.set_level(logging.INFO, "rowq.redis")
     deaf = open_herald(add_user(own, "-subscribe"))
     ear = Ear(open_herald(own.url())).wait_until_heard()
-    deaf.listen(lambda tidings: None)
+    deaf.listen(lambda notification: None)
     eventually(lambda: told(caplog))
     for number in range(20):
         deaf.tell(ready(f"q{number}"))
@@ -283,31 +283,31 @@ def test_what_gathers_while_redis_is_away_is_bounded(
 ) -> None:
     monkeypatch.setattr(redis_herald, "MAX_TOPICS", 10)
     ear = Ear(open_herald(own.url())).wait_until_heard()
-    herald = open_herald(add_user(own, "-publish"))
-    herald.tell(ready("q"))
+    notifier = open_herald(add_user(own, "-publish"))
+    notifier.tell(ready("q"))
     eventually(lambda: told(caplog) == ["WARNING"])
     for number in range(1_000):
-        herald.tell(ready(f"q{number}"))
+        notifier.tell(ready(f"q{number}"))
     add_user(own, "+publish")
     eventually(ear.topics)
-    herald.tell(ready("after"))
+    notifier.tell(ready("after"))
     ear.wait_for("after")
     assert len(ear.topics()) <= 21, "what was on its way, what had gathered meanwhile, and the last one"
 
 
 def test_an_error_of_the_hearer_does_not_end_the_listening(url: str, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture) -> None:
-    heard: list[Tidings] = []
+    heard: list[Notification] = []
 
-    def hear(tidings: Tidings) -> None:
-        heard.append(tidings)
+    def hear(notification: Notification) -> None:
+        heard.append(notification)
         raise LookupError("no such topic")
 
-    listener, herald = open_herald(url), open_herald(url)
+    listener, notifier = open_herald(url), open_herald(url)
     listener.listen(hear)
     eventually(listener.is_heard)
-    herald.tell(ready("one"))
+    notifier.tell(ready("one"))
     eventually(lambda: ready("one") in heard)
-    herald.tell(ready("two"))
+    notifier.tell(ready("two"))
     eventually(lambda: ready("two") in heard)
     assert set(told(caplog)) == {"ERROR"}
 
@@ -317,24 +317,24 @@ def test_threads_come_when_they_are_needed_and_go_with_the_herald(
 ) -> None:
     monkeypatch.setattr(redis_herald, "SILENCE", HOUR)
     before = threads_of_heralds()
-    herald = open_herald(url)
+    notifier = open_herald(url)
     assert threads_of_heralds() == before
-    Ear(herald).wait_until_heard()
-    herald.tell(ready("q"))
+    Ear(notifier).wait_until_heard()
+    notifier.tell(ready("q"))
     eventually(lambda: len(threads_of_heralds() - before) == 2)
     assert all(thread.daemon for thread in threads_of_heralds())
-    Background(herald.close).result(WITHIN)  # less than FAREWELL and SILENCE
+    Background(notifier.close).result(WITHIN)  # less than FAREWELL and SILENCE
     assert threads_of_heralds() == before
-    assert not herald.is_heard()
+    assert not notifier.is_heard()
     eventually(lambda: dict(raw.pubsub_numsub(f"rowq:{namespace}")) == {f"rowq:{namespace}".encode(): 0})
 
 
 def test_what_was_told_last_goes_out_before_the_end(url: str, open_herald: OpenHerald) -> None:
     ear = Ear(open_herald(url)).wait_until_heard()
     for number in range(20):
-        herald = open_herald(url)
-        herald.tell(ready(f"q{number}"))
-        herald.close()
+        notifier = open_herald(url)
+        notifier.tell(ready(f"q{number}"))
+        notifier.close()
         ear.wait_for(f"q{number}")
 
 
@@ -344,33 +344,33 @@ def test_closing_does_not_wait_for_a_redis_that_is_away(
     monkeypatch.setattr(redis_herald, "TIMEOUT", HOUR)
     monkeypatch.setattr(redis_herald, "FAREWELL", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as nobody_answers:
-        herald = open_herald(f"redis://127.0.0.1:{nobody_answers.getsockname()[1]}")
-        herald.listen(lambda tidings: None)
-        herald.tell(ready("q"))
-        Background(herald.close).result(WITHIN)
+        notifier = open_herald(f"redis://127.0.0.1:{nobody_answers.getsockname()[1]}")
+        notifier.listen(lambda notification: None)
+        notifier.tell(ready("q"))
+        Background(notifier.close).result(WITHIN)
         assert told(caplog) == []
 
 
 def test_a_closed_herald_neither_tells_nor_listens(url: str, open_herald: OpenHerald) -> None:
     before = threads_of_heralds()
-    herald = open_herald(url)
-    herald.close()
-    herald.tell(ready("q"))
-    herald.listen(lambda tidings: None)
-    herald.close()
+    notifier = open_herald(url)
+    notifier.close()
+    notifier.tell(ready("q"))
+    notifier.listen(lambda notification: None)
+    notifier.close()
     assert threads_of_heralds() == before
-    assert not herald.is_heard()
+    assert not notifier.is_heard()
 
 
 def test_a_hearer_may_close_the_herald(url: str, open_herald: OpenHerald) -> None:
-    herald = open_herald(url)
+    notifier = open_herald(url)
     closed = threading.Event()
 
-    def hear(tidings: Tidings) -> None:
-        herald.close()
+    def hear(notification: Notification) -> None:
+        notifier.close()
         closed.set()
 
-    herald.listen(hear)
+    notifier.listen(hear)
     assert closed.wait(WITHIN)
 
 
@@ -384,7 +384,7 @@ def test_a_child_leaves_the_herald_to_its_parent(url: str, open_herald: OpenHera
         one.leave_to_parent()
         assert not one.is_heard()
         one.tell(ready("from the child"))
-        one.listen(lambda tidings: None)
+        one.listen(lambda notification: None)
         one.close()
 
     for number in range(5):
@@ -395,4 +395,4 @@ def test_a_child_leaves_the_herald_to_its_parent(url: str, open_herald: OpenHera
         other_ear.wait_for(f"q{number}")
         ear.wait_for(f"r{number}")
     assert "from the child" not in other_ear.topics()
-    assert ear.all.count(Tidings(settings=True)) == 1, "the parent's subscription stood all the time"
+    assert ear.all.count(Notification(settings=True)) == 1, "the parent's subscription stood all the time"

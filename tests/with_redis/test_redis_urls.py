@@ -12,7 +12,7 @@ from redis import Redis
 
 from rowq.errors import InvalidArgument
 from rowq.store.notify import redis as redis_herald
-from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.notifier import Notification
 from rowq.store.notify.redis_connection import RedisAway, RedisConnection, check_redis_url
 from tests.support.background import Background
 from tests.support.patience import eventually
@@ -119,11 +119,11 @@ def other_way(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_hints_go_every_way_and_closing_is_prompt(other_way: str, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing cuts the connection that the listener reads from: neither the next word of Redis nor FAREWELL is waited for."""
     monkeypatch.setattr(redis_herald, "SILENCE", HOUR)
-    listener, herald = open_herald(other_way), open_herald(other_way)
+    listener, notifier = open_herald(other_way), open_herald(other_way)
     ear = Ear(listener).wait_until_heard()
-    herald.tell(Tidings(ready={"q": (1, None)}))
+    notifier.tell(Notification(ready={"q": (1, None)}))
     ear.wait_for("q")
-    for each in (listener, herald):
+    for each in (listener, notifier):
         Background(each.close).result(WITHIN)
 
 

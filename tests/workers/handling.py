@@ -33,7 +33,7 @@ class Notes:
         return self.taken[:count]
 
 
-class Gate:
+class Authenticator:
     """Stops whoever comes, until it is opened."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from tests.support.database import new_database, run
 from tests.support.life import depths
 from tests.support.patience import eventually
 from tests.workers.conftest import Away
-from tests.workers.handling import Gate, Notes, registered
+from tests.workers.handling import Authenticator, Notes, registered
 from tests.workers.moving import MovingClock
 
 LEASE, FOR_EVER, WAIT = 600, 3_600, 60
@@ -151,12 +151,12 @@ def test_where_attempts_are_without_limit_the_backoff_still_applies(broker: Brok
 
 def test_a_slow_consumer_keeps_no_message_from_an_idle_one(broker: Broker) -> None:
     send(broker, 10)
-    gate, notes = Gate(), Notes()
-    with consume(broker, gate):
-        gate.await_arrivals()
+    authenticator, notes = Authenticator(), Notes()
+    with consume(broker, authenticator):
+        authenticator.await_arrivals()
         with consume(broker, notes):
             eventually(lambda: broker.stats("q").finished == 9)
-        gate.open()
+        authenticator.open()
     assert len(notes.taken) == 9
 
 
@@ -247,13 +247,13 @@ def test_an_operators_settings_are_left_alone(broker: Broker) -> None:
 @pytest.mark.parametrize("mode", ["at_least_once", "at_most_once"])
 def test_stopping_finishes_what_is_begun_and_gives_the_rest_back_uncounted(broker: Broker, mode: DeliveryMode) -> None:
     ids = send(broker, 10)
-    gate = Gate()
-    consumer = consume(broker, gate, delivery=mode, batch_size=10).start()
-    gate.await_arrivals()
+    authenticator = Authenticator()
+    consumer = consume(broker, authenticator, delivery=mode, batch_size=10).start()
+    authenticator.await_arrivals()
     stopping = threading.Thread(target=consumer.stop)
     stopping.start()
     eventually(lambda: depths(broker) == {"leased": 1, "ready": 9})  # while the first is worked on
-    gate.open()
+    authenticator.open()
     stopping.join(20)
     messages = [broker.get(id) for id in ids]
     assert [message.outcome for message in messages if message.state is State.FINISHED] == ["acked"]
@@ -284,13 +284,13 @@ def test_a_consumer_that_ended_by_itself_can_be_started_again(file_broker: Broke
 
 
 def test_several_may_stop_a_consumer_at_once(file_broker: Broker) -> None:
-    gate = Gate()
+    authenticator = Authenticator()
     send(file_broker, 1)
-    consumer = consume(file_broker, gate).start()
-    gate.await_arrivals()
+    consumer = consume(file_broker, authenticator).start()
+    authenticator.await_arrivals()
     with ThreadPoolExecutor(8) as pool:
         stopping = [pool.submit(consumer.stop) for _ in range(8)]
-        gate.open()
+        authenticator.open()
         assert [one.result(timeout=20) for one in stopping] == [None] * 8
 
 
@@ -353,12 +353,12 @@ def test_a_function_whose_message_is_lost_is_told(broker: Broker, clock: MovingC
 
 def test_what_is_done_is_settled_while_the_next_message_takes_long(broker: Broker) -> None:
     ids = send(broker, 2)
-    gate = Gate()
-    consumer = consume(broker, lambda delivery: gate(delivery) if delivery.payload == 1 else None, batch_size=2)
+    authenticator = Authenticator()
+    consumer = consume(broker, lambda delivery: authenticator(delivery) if delivery.payload == 1 else None, batch_size=2)
     with consumer:
-        gate.await_arrivals()
+        authenticator.await_arrivals()
         eventually(lambda: is_finished(broker, ids[0]))
-        gate.open()
+        authenticator.open()
 
 
 def test_a_consumer_that_was_taken_for_dead_registers_again(broker: Broker) -> None:
@@ -389,13 +389,13 @@ def test_several_consumers_share_the_messages(broker: Broker, partitioned: bool)
 
 
 def test_a_consumer_waits_for_a_server_that_is_away(away: Away, remote: Broker) -> None:
-    gate = Gate()
-    notes = Notes(gate)
+    authenticator = Authenticator()
+    notes = Notes(authenticator)
     send(remote, 3)
     with consume(remote, notes, batch_size=1, beat=0.05, dead_after=0.5) as consumer:
-        gate.await_arrivals()
+        authenticator.await_arrivals()
         with away():
-            gate.open()
+            authenticator.open()
             eventually(lambda: consumer.membership is None)
         eventually(lambda: remote.stats("q").finished == 3)
     assert notes.payloads == [0, 1, 2]
@@ -420,11 +420,11 @@ def test_a_consumer_waits_for_a_database_that_is_busy(tmp_path: Path) -> None:
 
 def test_a_consumer_that_cannot_settle_at_its_end_says_so(away: Away, remote: Broker, clock: MovingClock) -> None:
     (id,) = send(remote, 1)
-    gate = Gate()
-    consumer = consume(remote, gate, lease=LEASE, beat=LEASE, dead_after=FOR_EVER).start()
-    gate.await_arrivals()
+    authenticator = Authenticator()
+    consumer = consume(remote, authenticator, lease=LEASE, beat=LEASE, dead_after=FOR_EVER).start()
+    authenticator.await_arrivals()
     with away():
-        gate.open()
+        authenticator.open()
         with pytest.raises(RowqError):
             consumer.stop()
     clock.advance(2 * LEASE)

@@ -11,7 +11,7 @@ import pytest
 import rowq
 from rowq import Delivery, Outcome
 from rowq.engine.waiting import ThreadWait
-from rowq.worker.in_flight import Hand, Rest, Todo
+from rowq.worker.in_flight import InFlight, Rest, Todo
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def deliveries(tmp_path: Path) -> Iterator[list[Delivery]]:
         yield broker.receive("q", max=2)
 
 
-def hand_with(deliveries: list[Delivery], until: float) -> Hand:
-    hand = Hand(len(deliveries), 1, ThreadWait)
+def hand_with(deliveries: list[Delivery], until: float) -> InFlight:
+    hand = InFlight(len(deliveries), 1, ThreadWait)
     assert hand.next() is Todo.FETCH
     hand.fetched(deliveries, until)
     return hand

@@ -13,13 +13,13 @@ from rowq.client.bodies import to_message
 from rowq.client.exchange import Exchange, Kind, look, reader
 from rowq.engine.arguments import dead_choice, dead_limit, dead_piece, insist_on_choice
 from rowq.engine.bulk import Progress
-from rowq.engine.operation import Sleep, Steps, in_pieces
+from rowq.engine.operation import Operation, Sleep, in_pieces
 from rowq.model.failure import matches
 from rowq.model.message import Where
 from rowq.model.queue import split_name
 from rowq.wire import Count, Messages
 
-Source = Callable[[], Steps[tuple[list[str], bool]]]
+Source = Callable[[], Operation[tuple[list[str], bool]]]
 """Gives the ids of the next piece, and whether it is the last."""
 
 _counted = reader(Count)
@@ -28,13 +28,13 @@ _page = reader(Messages)
 
 def redrive(
     queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
-) -> Steps[int]:
+) -> Operation[int]:
     return _treat("redrive", queue, *dead_choice(ids, where), limit, rate, progress)
 
 
 def delete_dead(
     queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
-) -> Steps[int]:
+) -> Operation[int]:
     chosen, filters = dead_choice(ids, where)
     insist_on_choice(chosen, filters)
     return _treat("removal", queue, chosen, filters, limit, rate, progress)
@@ -42,7 +42,7 @@ def delete_dead(
 
 def _treat(
     action: str, queue: str, ids: list[str] | None, where: Where, limit: int | None, rate: float | None, progress: Progress | None
-) -> Steps[int]:
+) -> Operation[int]:
     name, _ = split_name(queue)
     most, piece = dead_limit(limit), dead_piece(rate)
     target = f"/v1/queues/{name}/dead/{action}"
@@ -54,7 +54,9 @@ def _treat(
     return (yield from _in_pieces(target, asked, source, most, rate, progress))
 
 
-def _in_pieces(target: str, asked: dict[str, Any], source: Source, most: int, rate: float | None, progress: Progress | None) -> Steps[int]:
+def _in_pieces(
+    target: str, asked: dict[str, Any], source: Source, most: int, rate: float | None, progress: Progress | None
+) -> Operation[int]:
     """By id, so that a message which dies again meanwhile is not taken twice; and only if it is still one that is meant."""
     started, count, is_last = time.monotonic(), 0, False
     with in_pieces(lambda: count, "dead letters"):
@@ -72,7 +74,7 @@ def _in_pieces(target: str, asked: dict[str, Any], source: Source, most: int, ra
 def _parts(ids: list[str], piece: int) -> Source:
     position = 0
 
-    def next_part() -> Steps[tuple[list[str], bool]]:
+    def next_part() -> Operation[tuple[list[str], bool]]:
         nonlocal position
         start, position = position, position + piece
         return ids[start:position], position >= len(ids)
@@ -84,7 +86,7 @@ def _parts(ids: list[str], piece: int) -> Source:
 def _pages(queue: str, where: Where, piece: int) -> Source:
     after: str | None = None
 
-    def next_page() -> Steps[tuple[list[str], bool]]:
+    def next_page() -> Operation[tuple[list[str], bool]]:
         nonlocal after
         query = {"limit": piece} if after is None else {"limit": piece, "after": after}
         page: Messages = yield look(f"/v1/queues/{queue}/dead?{urlencode(query)}", _page)

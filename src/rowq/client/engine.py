@@ -16,11 +16,11 @@ from rowq.client.async_pool import AsyncPool
 from rowq.client.connection import Connection
 from rowq.client.exchange import Exchange
 from rowq.client.http import Answer
-from rowq.client.insights import RemoteInsights, RemoteSweeps, RemoteUpkeep, examine
+from rowq.client.insights import RemoteInsights, RemoteMaintenance, RemoteMaintenanceTasks, examine
 from rowq.client.pool import Pool
 from rowq.client.retrying import Lost, Tries, unavailable
 from rowq.client.verbs import RemoteVerbs
-from rowq.engine.operation import Sleep, Steps, take_each, take_each_async
+from rowq.engine.operation import Operation, Sleep, take_each, take_each_async
 from rowq.errors import BrokerClosed
 
 T = TypeVar("T")
@@ -37,8 +37,8 @@ class RemoteEngine:
         self.driver = RemoteDriver(address, timeout)
         self.verbs = RemoteVerbs()
         self.insights = RemoteInsights(self.driver.stream)
-        self.upkeep = RemoteUpkeep()
-        self.sweeps = RemoteSweeps()
+        self.upkeep = RemoteMaintenance()
+        self.sweeps = RemoteMaintenanceTasks()
         self.examine = examine
         self.check_open = self.driver.check_open
         self.close = self.driver.close
@@ -55,12 +55,12 @@ class RemoteDriver:
         self._async_pool = AsyncPool(address)
         self._closed = threading.Event()
 
-    def drive(self, steps: Steps[T] | Exchange[T]) -> T:
+    def drive(self, steps: Operation[T] | Exchange[T]) -> T:
         if isinstance(steps, Exchange):
             return self._ask(steps)
         return take_each(steps, lambda step: self._closed.wait(step.seconds) if isinstance(step, Sleep) else self._ask(step))
 
-    async def drive_async(self, steps: Steps[T] | Exchange[T]) -> T:
+    async def drive_async(self, steps: Operation[T] | Exchange[T]) -> T:
         if isinstance(steps, Exchange):
             return await self._ask_async(steps)
         return await take_each_async(steps, lambda step: asyncio.sleep(step.seconds) if isinstance(step, Sleep) else self._ask_async(step))

@@ -125,12 +125,12 @@ class RemoteInsights:
         return look("/v1/streams", lambda answer: _streams(answer).streams)
 
 
-class RemoteUpkeep:
+class RemoteMaintenance:
     def sweep(self) -> Exchange[Swept]:
         return Exchange(b"POST", "/v1/sweep", b"", _swept, is_slow=True)
 
 
-class RemoteSweeps:
+class RemoteMaintenanceTasks:
     def run(self, name: str) -> Exchange[int]:
         target = f"/v1/sweeps/{quote(check_text(name, 'the name of a sweep'), safe='')}"
         return Exchange(b"POST", target, b"", lambda answer: _counted(answer).count, is_slow=True)

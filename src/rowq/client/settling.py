@@ -11,9 +11,9 @@ from rowq.client.bodies import SettleResult, read_results
 from rowq.client.exchange import Exchange
 from rowq.client.http import Answer
 from rowq.engine.arguments import Settled, lease_lost
-from rowq.engine.operation import Steps, in_pieces
+from rowq.engine.operation import Operation, in_pieces
 from rowq.errors import InvalidReceipt, OutcomeUnknown
-from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
+from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Settlement
 from rowq.model.message import Delivery, Outcome
 
 T = TypeVar("T")
@@ -30,9 +30,9 @@ def receipt_of(delivery: object) -> str:
     raise InvalidReceipt(f"a delivery or its receipt is needed, not {type(delivery).__name__}")
 
 
-def settle(receipts: list[str], verdict: Verdict | Extend, read: Callable[[Answer], T]) -> Exchange[T]:
+def settle(receipts: list[str], settlement: Settlement | Extend, read: Callable[[Answer], T]) -> Exchange[T]:
     body: dict[str, Any] = {"receipts": receipts}
-    match verdict:
+    match settlement:
         case Ack():
             target = "/v1/ack"
         case Nack(error=reason, delay=delay, counts=counts, limit=limit):
@@ -46,11 +46,11 @@ def settle(receipts: list[str], verdict: Verdict | Extend, read: Callable[[Answe
     return Exchange(b"POST", target, _encode(body), read)
 
 
-def settle_in_pieces(receipts: list[str], verdict: Verdict | Extend, size: int) -> Steps[list[Outcome]]:
+def settle_in_pieces(receipts: list[str], settlement: Settlement | Extend, size: int) -> Operation[list[Outcome]]:
     outcomes: list[Outcome] = []
     with in_pieces(lambda: len(outcomes), "deliveries"):
         for start in range(0, len(receipts), size):
-            outcomes += yield settle(receipts[start : start + size], verdict, read_outcomes)
+            outcomes += yield settle(receipts[start : start + size], settlement, read_outcomes)
     return outcomes
 
 

@@ -29,13 +29,13 @@ from rowq.engine.arguments import (
     to_send,
 )
 from rowq.engine.bulk import Progress
-from rowq.engine.operation import Sleep, Steps, nothing
+from rowq.engine.operation import Operation, Sleep, nothing
 from rowq.engine.waiting import Interrupt
 from rowq.errors import NotFound, OutcomeUnknown
 from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
-from rowq.model.lifecycle import Extend, Nack, Verdict
+from rowq.model.lifecycle import Extend, Nack, Settlement
 from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions
 from rowq.model.page import to_state
@@ -88,7 +88,7 @@ class RemoteVerbs:
         body = one_body(prepare(name, Draft(payload, **options)))
         return Exchange(b"POST", f"/v1/queues/{name}/messages", body, lambda answer: _sent_one(answer).id, headers=_request_key())
 
-    def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Exchange[list[str]] | Steps[list[str]]:
+    def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Exchange[list[str]] | Operation[list[str]]:
         messages = to_send(queue, payloads, options).messages
         if not messages:
             return nothing([])
@@ -105,7 +105,7 @@ class RemoteVerbs:
         delivery: DeliveryMode | None,
         share: Share | None,
         interrupt: Interrupt | None = None,
-    ) -> Exchange[list[Delivery]] | Steps[list[Delivery]]:
+    ) -> Exchange[list[Delivery]] | Operation[list[Delivery]]:
         _, from_dead = split_name(queue)
         asked: dict[str, Any] = {"max": receive_max(max), "lease_ms": optional_ms(lease, "lease", least=1)}
         patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
@@ -113,19 +113,21 @@ class RemoteVerbs:
         asked |= {"delivery": delivery, "consumer": note(consumer, "consumer"), "share": to_share(share, from_dead=from_dead)}
         return _wait(queue, asked, patience, interrupt or Interrupt()) if patience else _receive(queue, asked, 0.0, None)
 
-    def settle(self, delivery: Settled, verdict: Verdict) -> Exchange[None]:
+    def settle(self, delivery: Settled, settlement: Settlement) -> Exchange[None]:
         to_receipt(delivery)
 
         def read(answer: Answer) -> None:
             insist_done(read_results(answer), delivery, answer)
 
-        return settle([receipt_of(delivery)], verdict, read)
+        return settle([receipt_of(delivery)], settlement, read)
 
-    def settle_many(self, deliveries: Iterable[Settled], verdict: Verdict | Extend) -> Exchange[list[Outcome]] | Steps[list[Outcome]]:
+    def settle_many(
+        self, deliveries: Iterable[Settled], settlement: Settlement | Extend
+    ) -> Exchange[list[Outcome]] | Operation[list[Outcome]]:
         receipts = [receipt_of(delivery) for delivery in listed(deliveries, "deliveries")]
         if 0 < len(receipts) <= MAX_RECEIPTS:
-            return settle(receipts, verdict, read_outcomes)
-        return settle_in_pieces(receipts, verdict, MAX_RECEIPTS)
+            return settle(receipts, settlement, read_outcomes)
+        return settle_in_pieces(receipts, settlement, MAX_RECEIPTS)
 
     def extend(self, delivery: Settled, lease: Duration | None) -> Exchange[int]:
         to_receipt(delivery)
@@ -154,7 +156,7 @@ class RemoteVerbs:
     def resume(self, queue: str) -> Exchange[None]:
         return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}/pause", b"", no_answer)
 
-    def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Exchange[int] | Steps[int]:
+    def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Exchange[int] | Operation[int]:
         """A server purges in one go: who watches hears of it once. Asked once, since a first try that is late would take what came after
         the second."""
         split_name(queue)
@@ -193,7 +195,7 @@ class RemoteVerbs:
         body = _encode({"dead_after_ms": silence, "remove_dead": bool(remove_dead)})
         return Exchange(b"POST", f"/v1/queues/{name}/consumers/{id}/beat", body, _membership)
 
-    def unregister(self, queue: str, id: str) -> Exchange[None] | Steps[None]:
+    def unregister(self, queue: str, id: str) -> Exchange[None] | Operation[None]:
         name = check_own_name(queue)
         if not is_consumer_id(id):
             return nothing(None)
@@ -219,7 +221,7 @@ class RemoteVerbs:
         target = f"/v1/streams/{check_stream_name(stream)}/revocation"
         return Exchange(b"POST", target, b"", lambda answer: _counted(answer).count, Kind.ONCE, is_slow=True)
 
-    def quarantine(self, stream: str, batch: int, ids: Iterable[str], reason: str | None) -> Exchange[int] | Steps[int]:
+    def quarantine(self, stream: str, batch: int, ids: Iterable[str], reason: str | None) -> Exchange[int] | Operation[int]:
         name, number, chosen = check_quarantine(stream, batch, ids)
         if not chosen:
             return nothing(0)
@@ -247,7 +249,7 @@ def _give_back(answer: Answer) -> Exchange[Any] | None:
     return settle(receipts, Nack(counts=False, delay=0), no_answer) if receipts else None
 
 
-def _wait(queue: str, asked: dict[str, Any], seconds: float, interrupt: Interrupt) -> Steps[list[Delivery]]:
+def _wait(queue: str, asked: dict[str, Any], seconds: float, interrupt: Interrupt) -> Operation[list[Delivery]]:
     until = time.monotonic() + seconds
     while True:
         began = time.monotonic()

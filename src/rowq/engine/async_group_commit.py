@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from rowq.engine.call_queue import Abandoned, Pending, Perform, WaitingLine, answered, perform_together, resolve, result_of
+from rowq.engine.call_queue import Abandoned, CallQueue, PendingCall, Perform, answered, perform_together, resolve, result_of
 from rowq.engine.fork import forks
-from rowq.engine.group_commit import LOOK_UP_EVERY, Fusion
+from rowq.engine.group_commit import LOOK_UP_EVERY, GroupCommit
 from rowq.errors import BrokerClosed, RowqError
 from rowq.store.call import Call
-from rowq.store.greenlet_bridge import Flight
+from rowq.store.greenlet_bridge import GreenletBridge
 
 FEW = 32
 """So many calls are not split."""
@@ -25,10 +25,10 @@ FEW = 32
 T = TypeVar("T")
 
 
-class Airway:
+class AsyncGroupCommit:
     """The calls of one kind, whichever loop they come from."""
 
-    def __init__(self, make: Callable[[], Perform], *, timeout: float, slow: Fusion) -> None:
+    def __init__(self, make: Callable[[], Perform], *, timeout: float, slow: GroupCommit) -> None:
         """`make` gives what performs the calls of one loop; `slow` is where calls go that would wait for somebody else's transaction."""
         self._make = make
         self._timeout = timeout
@@ -44,7 +44,7 @@ class Airway:
         if route is None or self._is_closed:
             route = self._open(loop)
         future = loop.create_future()
-        route.join(Pending(call, time.monotonic() + self._timeout, future))
+        route.join(PendingCall(call, time.monotonic() + self._timeout, future))
         await answered(call, future, self.abandoned)
         return await self._slow.run_async(call.anew()) if call.would_wait else result_of(call, self.abandoned)
 
@@ -85,15 +85,15 @@ class _Route:
         self._loop = loop
         self._perform = perform
         self._abandoned = abandoned
-        self._line = WaitingLine(timeout)
+        self._line = CallQueue(timeout)
         self._timeout = timeout
         self._watch: asyncio.TimerHandle | None = None
-        self._gathered: list[Pending] = []
-        self._flight: Flight | None = None
+        self._gathered: list[PendingCall] = []
+        self._bridge: GreenletBridge | None = None
         self._is_idle = threading.Event()
         self._is_idle.set()
 
-    def join(self, pending: Pending) -> None:
+    def join(self, pending: PendingCall) -> None:
         if not self._gathered:
             self._is_idle.clear()
             self._loop.call_soon(self._gather)  # at the end of this turn, when all who come in it are there
@@ -101,8 +101,8 @@ class _Route:
 
     def close(self, timeout: float) -> None:
         if not self._loop.is_running():
-            if self._flight is not None:
-                self._flight.abandon()
+            if self._bridge is not None:
+                self._bridge.abandon()
         elif not self._is_own_thread():  # there, what is on its way arrives later: to wait would keep it from that
             self._is_idle.wait(timeout)
 
@@ -121,9 +121,9 @@ class _Route:
             for pending in gathered:
                 pending.call.error = error
             resolve(gathered, self._abandoned)
-        if self._flight is None:
-            self._flight = Flight(self._loop, self._fly)
-            self._flight.take_off()
+        if self._bridge is None:
+            self._bridge = GreenletBridge(self._loop, self._fly)
+            self._bridge.take_off()
         if self._line and self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._answer_late)
 
@@ -139,7 +139,7 @@ class _Route:
             while self._line:
                 self._fly_once()
         finally:
-            self._flight = None
+            self._bridge = None
             if self._line and not self._loop.is_closed():
                 self._loop.call_soon(self._gather)  # it was interrupted: the others have their turn
             elif not self._gathered:
@@ -156,7 +156,7 @@ class _Route:
             self._line.remember(batch[-1].call.error)
             self._answer(batch)
 
-    def _answer(self, batch: list[Pending]) -> None:
+    def _answer(self, batch: list[PendingCall]) -> None:
         if self._loop.is_closed():  # under its callers
             for pending in batch:
                 self._abandoned(pending.call)

@@ -9,13 +9,13 @@ from functools import partial
 
 from rowq.engine.arguments import PIECE, dead_piece
 from rowq.engine.insights import Insights
-from rowq.engine.operation import Read, Sleep, Steps, in_pieces
+from rowq.engine.operation import Operation, Read, Sleep, in_pieces
 from rowq.errors import RowqError
 from rowq.model.message import State, Where
 from rowq.store import dead_letter, operate
-from rowq.store.call import Act
+from rowq.store.call import Execute
 from rowq.store.stream import revoke
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 Progress = Callable[[int], None]
 _REST = 0.2
@@ -24,32 +24,32 @@ _REST = 0.2
 _ORDER = (State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD, State.FINISHED)
 
 
-def purge(insights: Insights, queue: str, states: Sequence[State], progress: Progress | None) -> Steps[int]:
-    def pieces(tell: Progress) -> Steps[None]:
+def purge(insights: Insights, queue: str, states: Sequence[State], progress: Progress | None) -> Operation[int]:
+    def pieces(tell: Progress) -> Operation[None]:
         count = 0
         for state in [state for state in _ORDER if state in states]:
             seqs = yield Read(partial(insights.list_seqs, queue, state))
             for start in range(0, len(seqs), PIECE):
                 piece = list(seqs[start : start + PIECE])
-                count += yield Act(partial(operate.purge, queue=queue, state=state, seqs=piece))
+                count += yield Execute(partial(operate.purge, queue=queue, state=state, seqs=piece))
                 tell(count)
 
     return _noted(pieces, progress, "messages", partial(operate.note_purge, queue=queue, states=states))
 
 
-def empty(insights: Insights, queue: str) -> Steps[int]:
+def empty(insights: Insights, queue: str) -> Operation[int]:
     """Removes every message that the queue has now, in whatever state. Those that are sent meanwhile are left: with many senders there
     would be no end. Consumers may move a message to a state that was looked at before: hence the repetition."""
 
-    def pieces(tell: Progress) -> Steps[None]:
+    def pieces(tell: Progress) -> Operation[None]:
         last, count = (yield Read(partial(insights.last_seq, queue))), 0
         while (yield Read(partial(insights.has_upto, queue, last))):
-            yield Act(lambda work: revoke.refuse_streamed(work, queue), durable=False)
+            yield Execute(lambda tx: revoke.refuse_streamed(tx, queue), durable=False)
             for state in _ORDER:
                 seqs = yield Read(partial(insights.list_seqs, queue, state))
                 meant = [seq for seq in seqs if seq <= last]
                 for start in range(0, len(meant), PIECE):
-                    count += yield Act(partial(operate.purge, queue=queue, state=state, seqs=meant[start : start + PIECE]))
+                    count += yield Execute(partial(operate.purge, queue=queue, state=state, seqs=meant[start : start + PIECE]))
                     tell(count)
 
     return _noted(pieces, None, "messages", partial(operate.note_purge, queue=queue, states=list(State)))
@@ -63,15 +63,15 @@ def treat_dead(
     most: int,
     rate: float | None,
     progress: Progress | None,
-) -> Steps[int]:
+) -> Operation[int]:
     """Redrives or deletes so many of those that are meant, at most so many a second."""
     piece = dead_piece(rate)
 
-    def pieces(tell: Progress) -> Steps[None]:
+    def pieces(tell: Progress) -> Operation[None]:
         started = time.monotonic()
         count, after = 0, 0
         while count < most and after is not None:
-            done, after = yield Act(kind(queue, ids, where, after, min(piece, most - count)))
+            done, after = yield Execute(kind(queue, ids, where, after, min(piece, most - count)))
             count += done
             tell(count)
             if rate is not None and after is not None:
@@ -84,8 +84,8 @@ def treat_dead(
 
 
 def _noted(
-    pieces: Callable[[Progress], Steps[None]], progress: Progress | None, noun: str, note: Callable[[Work, int], None]
-) -> Steps[int]:
+    pieces: Callable[[Progress], Operation[None]], progress: Progress | None, noun: str, note: Callable[[Transaction, int], None]
+) -> Operation[int]:
     """How many it was in all. What was broken off is noted too, by an error, a Ctrl-C or whoever cancels it."""
     done = 0
 
@@ -101,7 +101,7 @@ def _noted(
         except BaseException as error:
             if done and not isinstance(error, GeneratorExit):
                 with suppress(RowqError):
-                    yield Act(lambda work: note(work, done))
+                    yield Execute(lambda tx: note(tx, done))
             raise
-        yield Act(lambda work: note(work, done))
+        yield Execute(lambda tx: note(tx, done))
     return done

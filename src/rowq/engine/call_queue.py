@@ -23,7 +23,7 @@ Perform = Callable[[Sequence[Call[Any]]], None]
 T = TypeVar("T")
 
 
-class Pending:
+class PendingCall:
     """A thread waits at `gate`, an event loop for `future`."""
 
     __slots__ = ("call", "deadline", "future", "gate", "is_done", "is_gone")
@@ -45,30 +45,30 @@ class Pending:
         self.is_done = True
 
 
-class WaitingLine:
+class CallQueue:
     """Those who wait, in the order in which they came."""
 
     def __init__(self, timeout: float) -> None:
         self.mutex = threading.Lock()
         self._timeout = timeout
-        self._waiting: deque[Pending] = deque()
+        self._waiting: deque[PendingCall] = deque()
         self._bytes = 0
         self._last_error: BaseException | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def join(self, pending: Sequence[Pending]) -> None:
+    def join(self, pending: Sequence[PendingCall]) -> None:
         """All or none; under the mutex."""
         if self._bytes > MAX_WAITING_BYTES:
             raise StoreBusy(f"more than {MAX_WAITING_BYTES >> 20} MB of messages wait for the disk already: slow down and try again")
         self._waiting.extend(pending)
         self._bytes += sum([one.call.size for one in pending])
 
-    def next_batch(self, most: int | None = None) -> tuple[list[Pending], list[Pending]]:
+    def next_batch(self, most: int | None = None) -> tuple[list[PendingCall], list[PendingCall]]:
         """Those who go together now, and those whose time is over: they have their error."""
-        batch: list[Pending] = []
-        late: list[Pending] = []
+        batch: list[PendingCall] = []
+        late: list[PendingCall] = []
         rows = size = 0
         now = time.monotonic()
         with self.mutex:
@@ -88,9 +88,9 @@ class WaitingLine:
                     batch.append(pending)
         return batch, late
 
-    def take_late(self) -> list[Pending]:
+    def take_late(self) -> list[PendingCall]:
         """Those at the front whose time is over, before they had their turn: they have their error."""
-        late: list[Pending] = []
+        late: list[PendingCall] = []
         now = time.monotonic()
         with self.mutex:
             while self._waiting and now > self._waiting[0].deadline:
@@ -100,7 +100,7 @@ class WaitingLine:
                 late.append(pending)
         return late
 
-    def first_thread(self) -> Pending | None:
+    def first_thread(self) -> PendingCall | None:
         """Under the mutex."""
         return next((pending for pending in self._waiting if pending.future is None and not pending.is_gone), None)
 
@@ -120,7 +120,7 @@ class WaitingLine:
         return StoreBusy(f"the database did not get to this call within {self._timeout:g} s; it was not written")
 
 
-def perform_together(perform: Perform, batch: Sequence[Pending]) -> None:
+def perform_together(perform: Perform, batch: Sequence[PendingCall]) -> None:
     """One that is interrupted leaves nobody with half an answer."""
     try:
         perform([pending.call for pending in batch])
@@ -140,7 +140,7 @@ async def answered(call: Call[Any], future: Future, abandoned: Abandoned) -> Non
         raise
 
 
-def resolve(done: Sequence[Pending], abandoned: Abandoned) -> None:
+def resolve(done: Sequence[PendingCall], abandoned: Abandoned) -> None:
     """In the loop of their callers."""
     for pending in done:
         if pending.future is None or pending.future.cancelled():

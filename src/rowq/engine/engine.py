@@ -10,25 +10,25 @@ from functools import partial
 from typing import Any, TypeVar
 
 from rowq.clock import Clock, running
-from rowq.engine.executor import Lane
-from rowq.engine.executor_pool import Lanes
-from rowq.engine.group_commit import Fusion
+from rowq.engine.executor import Executor
+from rowq.engine.executor_pool import ExecutorPool
+from rowq.engine.group_commit import GroupCommit
 from rowq.engine.insights import Insights
-from rowq.engine.maintenance import Upkeep
-from rowq.engine.maintenance_tasks import Sweeps
+from rowq.engine.maintenance import Maintenance
+from rowq.engine.maintenance_tasks import MaintenanceTasks
 from rowq.engine.operation import Driver
 from rowq.engine.verbs import Verbs
 from rowq.engine.waiting import WaitingRoom
 from rowq.errors import RowqError
 from rowq.model.queue import Settings
 from rowq.store import settle
-from rowq.store.call import Act, Call, Receive
+from rowq.store.call import Call, Execute, Receive
 from rowq.store.dialect import Dialect, Finding
 from rowq.store.meter import Meter
-from rowq.store.notify.notifier import Herald, Tidings
+from rowq.store.notify.notifier import Notification, Notifier
 from rowq.store.notify.settings_cache import SettingsCache
 from rowq.store.store import Store
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Engine:
         actor: str | None,
         timeout: float,
         upkeep: bool,
-        herald: Herald | None = None,
+        notifier: Notifier | None = None,
         cache: SettingsCache | None = None,
     ) -> None:
         """`herald`: how to tell other processes, where there is a way. `cache`: where settings are found before the database is asked."""
@@ -56,28 +56,30 @@ class Engine:
         self.clock = clock
         self.store = Store(dialect, clock, defaults, actor, cache)
         self.insights = Insights(dialect, defaults)
-        self.upkeep = Upkeep(dialect, clock, defaults)
-        self._fusion: Fusion | Lanes = (
-            Fusion(Lane(self.store).perform, timeout=timeout)
+        self.upkeep = Maintenance(dialect, clock, defaults)
+        self._group_commit: GroupCommit | ExecutorPool = (
+            GroupCommit(Executor(self.store).perform, timeout=timeout)
             if dialect.has_one_writer
-            else Lanes(lambda patient: Lane(self.store, patient=patient).perform, timeout=timeout, has_airways=dialect.can_fly)
+            else ExecutorPool(
+                lambda patient: Executor(self.store, patient=patient).perform, timeout=timeout, has_async_group_commits=dialect.can_bridge
+            )
         )
-        self._fusion.watch(self.give_back, self._leave_to_parent)
-        self.sweeps = Sweeps(dialect, self.insights, self.upkeep, self._fusion.if_idle)
+        self._group_commit.watch(self.give_back, self._leave_to_parent)
+        self.sweeps = MaintenanceTasks(dialect, self.insights, self.upkeep, self._group_commit.if_idle)
         self._room = WaitingRoom(clock.now, self.store.times.next, self._find_arrivals)
-        self._herald = herald
-        self.store.on_tidings = self._tell
-        if herald is not None:
-            herald.listen(self._hear)
+        self._notifier = notifier
+        self.store.on_notification = self._tell
+        if notifier is not None:
+            notifier.listen(self._hear)
         self._left: deque[Receive] = deque()
         self._is_releasing = threading.Lock()
         self._news: int | None = None
         self._poll_at = 0.0
         self._is_closing = self._is_heard = False
         self.verbs = Verbs(self.insights, self._room, clock)
-        self.driver = Driver(self._fusion, self._room)
+        self.driver = Driver(self._group_commit, self._room)
         if upkeep:
-            self.upkeep.start(self.driver, self._fusion.if_idle)
+            self.upkeep.start(self.driver, self._group_commit.if_idle)
 
     @property
     def meter(self) -> Meter | None:
@@ -103,41 +105,41 @@ class Engine:
 
     def perform(self, call: Call[T]) -> T:
         """One call, together with others that are made meanwhile."""
-        return self._fusion.run(call)
+        return self._group_commit.run(call)
 
-    def act(self, function: Callable[[Work], T], *, durable: bool = True) -> T:
+    def act(self, function: Callable[[Transaction], T], *, durable: bool = True) -> T:
         """One transaction, of whatever the function writes."""
-        return self.perform(Act(function, durable=durable))
+        return self.perform(Execute(function, durable=durable))
 
     def check_open(self) -> None:
-        self._fusion.check_open()
+        self._group_commit.check_open()
 
     def close(self) -> None:
-        if self._fusion.is_forked:
+        if self._group_commit.is_forked:
             return  # its threads and connections are the parent's
         self._is_closing = True
         self.dialect.hurry()
         self.upkeep.stop()
-        if self._herald is not None:
-            self._herald.close()
+        if self._notifier is not None:
+            self._notifier.close()
         self.store.cache.close()
-        self._fusion.close(self.dialect.close)
+        self._group_commit.close(self.dialect.close)
         self._room.close()
 
-    def _tell(self, tidings: Tidings) -> None:
+    def _tell(self, notification: Notification) -> None:
         """What this process has committed."""
-        self._room.wake({topic: count for topic, (count, _) in tidings.ready.items()})
-        if self._herald is not None:
-            self._herald.tell(tidings)
+        self._room.wake({topic: count for topic, (count, _) in notification.ready.items()})
+        if self._notifier is not None:
+            self._notifier.tell(notification)
 
-    def _hear(self, tidings: Tidings) -> None:
+    def _hear(self, notification: Notification) -> None:
         """What another process has committed."""
-        self.store.hear(tidings)
-        self._room.wake({topic: count for topic, (count, _) in tidings.ready.items()})
+        self.store.hear(notification)
+        self._room.wake({topic: count for topic, (count, _) in notification.ready.items()})
 
     def _find_arrivals(self, topics: list[str]) -> Collection[str]:
         """Those for which somebody else may have written something. After news the settings are not taken on trust."""
-        was_heard, self._is_heard = self._is_heard, self._herald is not None and self._herald.is_heard()
+        was_heard, self._is_heard = self._is_heard, self._notifier is not None and self._notifier.is_heard()
         if self._is_closing or (self._is_heard and was_heard):
             return ()
         if self._is_heard:  # what was told before we listened is in the tables by now
@@ -145,7 +147,7 @@ class Engine:
             return topics
         if not self.dialect.has_one_writer:
             return self._poll(topics)
-        news = self._fusion.if_idle(self.dialect.news)
+        news = self._group_commit.if_idle(self.dialect.news)
         if news is None or news == self._news:
             return ()
         self._news = news
@@ -184,7 +186,7 @@ class Engine:
         try:
             while calls := [self._left.popleft() for _ in range(min(len(self._left), _RELEASED))]:
                 with suppress(RowqError):  # closed meanwhile, or the database is away: the leases will run out
-                    self._fusion.run(Act(partial(settle.release, calls=calls), durable=False))
+                    self._group_commit.run(Execute(partial(settle.release, calls=calls), durable=False))
         finally:
             self._is_releasing.release()
         self._start_releasing()  # somebody may have come in between
@@ -193,5 +195,5 @@ class Engine:
         """In the child of a fork."""
         self.dialect.leave_to_parent()
         self.store.cache.leave_to_parent()
-        if self._herald is not None:
-            self._herald.leave_to_parent()
+        if self._notifier is not None:
+            self._notifier.leave_to_parent()

@@ -12,13 +12,13 @@ from rowq.clock import running
 from rowq.errors import RowqError, StoreError
 from rowq.model.member import Share
 from rowq.store import claim, lease, send, settle, single_statement
-from rowq.store.call import Act, Call, Receive, Send, Settle
+from rowq.store.call import Call, Execute, Receive, Send, Settle
 from rowq.store.dialect import Session
 from rowq.store.meter import Meter, Tally
 from rowq.store.policy import Policies
 from rowq.store.retry import ConnectionLost, TryAgain, WouldWait, given_up
 from rowq.store.store import Store
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 _log = logging.getLogger("rowq.store")
 
@@ -29,7 +29,7 @@ class _MustSync(Exception):
     """A transaction turned out to hold something that must be on disk before it is answered."""
 
 
-class Lane:
+class Executor:
     """Remembers the settings of queues for itself: what one lane has rolled back, another never believed."""
 
     def __init__(self, store: Store, *, patient: bool = False) -> None:
@@ -90,35 +90,35 @@ class Lane:
         policy = single_statement.may_receive(self._policies, calls)
         if policy is None or store.times.look(calls[0].topic, store.clock.now()) is not None:
             return False
-        strike = store.dialect.striking()
+        strike = store.dialect.autocommitting()
         if strike is None:
             return False
         began = running()
         with strike as session:
-            work = self._work(session)
-            if not claim.claim_all_or_none(work, calls[0].queue, calls, policy):
+            tx = self._work(session)
+            if not claim.claim_all_or_none(tx, calls[0].queue, calls, policy):
                 return False
-        self._finish(work, batch, began, durable=True)
+        self._finish(tx, batch, began, durable=True)
         return True
 
     def _ack_at_once(self, batch: Batch) -> bool:
         calls = batch.settles
-        strike = self._store.dialect.striking() if single_statement.may_ack(self._policies, calls) else None
+        strike = self._store.dialect.autocommitting() if single_statement.may_ack(self._policies, calls) else None
         if strike is None:
             return False
         began = running()
         asked_at: tuple[int, ...] = ()
         try:
             with strike as session:
-                work = self._work(session)
-                asked_at = (work.now,)
-                done = settle.ack_at_once(work, calls)
+                tx = self._work(session)
+                asked_at = (tx.now,)
+                done = settle.ack_at_once(tx, calls)
         except ConnectionLost:
             for call in calls:
                 call.doubts += asked_at
             raise
         are_done = single_statement.share_out(calls, done)
-        self._finish(work, batch, began, durable=True)
+        self._finish(tx, batch, began, durable=True)
         return are_done
 
     def _perform_together(self, batch: Batch, *, durable: bool) -> None:
@@ -126,24 +126,24 @@ class Lane:
         began = running()
         try:
             with store.dialect.writing(durable=durable, patient=self._patient) as session:
-                work = self._work(session)
+                tx = self._work(session)
                 for call in batch.receives:
-                    if not durable and _is_at_most_once(work, call):
+                    if not durable and _is_at_most_once(tx, call):
                         raise _MustSync
-                self._carry_out(work, batch)
+                self._carry_out(tx, batch)
         except _MustSync:
             self._perform_together(batch, durable=True)
             return
-        self._finish(work, batch, began, durable=durable)
+        self._finish(tx, batch, began, durable=durable)
 
-    def _finish(self, work: Work, batch: Batch, began: float, *, durable: bool) -> None:
+    def _finish(self, tx: Transaction, batch: Batch, began: float, *, durable: bool) -> None:
         """It is committed."""
         for call in batch.receives:
-            call.begun(began, work.now)
+            call.begun(began, tx.now)
         took = running() - began
-        self._store.tell(work)
+        self._store.tell(tx)
         if self._store.meter is not None:
-            _measure(self._store.meter, work, batch, durable, took)
+            _measure(self._store.meter, tx, batch, durable, took)
 
     def perform_within(self, connection: Any, call: Call[Any]) -> None:
         """Performs a call inside the caller's own transaction; nobody is woken, since only the caller knows when it commits."""
@@ -157,38 +157,38 @@ class Lane:
     def _make_queue(self, queue: str) -> None:
         """Its row, before the caller's transaction would write it: as long as that is open, nobody else could send to the queue."""
         if queue not in self._store.made_queues:
-            call = Act(lambda work: work.policies.create(work.session, queue, work.now), durable=False)
+            call = Execute(lambda tx: tx.policies.create(tx.session, queue, tx.now), durable=False)
             self.perform([call])
             if call.error is not None:
                 raise call.error
             self._store.made_queues.add(queue)
 
-    def _work(self, session: Session) -> Work:
+    def _work(self, session: Session) -> Transaction:
         store = self._store
         now = store.clock.now()
         self._policies.refresh(session, now, store.distrusted)
-        work = Work(session, self._policies, now, random.random, store.actor, store.news, store.heads, store.clock.now)
+        tx = Transaction(session, self._policies, now, random.random, store.actor, store.news, store.heads, store.clock.now)
         if store.meter is not None:
-            work.tally = Tally()
-        return work
+            tx.tally = Tally()
+        return tx
 
-    def _carry_out(self, work: Work, batch: Batch) -> None:
+    def _carry_out(self, tx: Transaction, batch: Batch) -> None:
         """Sends first and receives last, so that what is sent or released here can be received here."""
         if batch.sends:
-            send.send(work, batch.sends)
+            send.send(tx, batch.sends)
         if batch.settles:
-            settle.settle(work, batch.settles)
+            settle.settle(tx, batch.settles)
         for act in batch.acts:
-            _act(work, act)
+            _act(tx, act)
         if batch.receives:
-            self._lease(work, batch.receives)
+            self._lease(tx, batch.receives)
 
-    def _lease(self, work: Work, receives: list[Receive]) -> None:
+    def _lease(self, tx: Transaction, receives: list[Receive]) -> None:
         alike: defaultdict[tuple[str, str | None, Share | None], list[Receive]] = defaultdict(list)
         for call in receives:
             alike[call.topic, call.delivery, call.share].append(call)
         for (topic, _, _), calls in alike.items():
-            lease.lease(work, calls[0].queue, calls, self._store.times.look(topic, work.now))
+            lease.lease(tx, calls[0].queue, calls, self._store.times.look(topic, tx.now))
 
 
 class Batch:
@@ -202,7 +202,7 @@ class Batch:
     def __init__(self, calls: Sequence[Call[Any]]) -> None:
         self.sends: list[Send] = []
         self.settles: list[Settle] = []
-        self.acts: list[Act[Any]] = []
+        self.acts: list[Execute[Any]] = []
         self.receives: list[Receive] = []
         self.is_worth_a_sync = False
         for call in calls:
@@ -214,7 +214,7 @@ class Batch:
             elif isinstance(call, Settle):
                 self.settles.append(call)
                 self.is_worth_a_sync |= call.is_worth_a_sync
-            elif isinstance(call, Act):
+            elif isinstance(call, Execute):
                 self.acts.append(call)
                 self.is_worth_a_sync |= call.durable
 
@@ -232,24 +232,24 @@ class Batch:
         return sum([len(call.result) for call in calls if call.result])
 
 
-def _measure(meter: Meter, work: Work, batch: Batch, durable: bool, seconds: float) -> None:
+def _measure(meter: Meter, tx: Transaction, batch: Batch, durable: bool, seconds: float) -> None:
     try:
-        if work.tally is not None:
-            meter.take(work.tally, work.now)
+        if tx.tally is not None:
+            meter.take(tx.tally, tx.now)
         meter.committed(calls=batch.size, rows=batch.rows, seconds=seconds, durable=durable)
     except Exception:
         _log.exception("a transaction was not counted")
 
 
-def _is_at_most_once(work: Work, call: Receive) -> bool:
+def _is_at_most_once(tx: Transaction, call: Receive) -> bool:
     """A lost lease of such a message would deliver it twice."""
-    return (call.delivery or work.policy(call.queue).delivery) == "at_most_once"
+    return (call.delivery or tx.policy(call.queue).delivery) == "at_most_once"
 
 
-def _act(work: Work, call: Act[Any]) -> None:
-    work.act_for(call.actor)
+def _act(tx: Transaction, call: Execute[Any]) -> None:
+    tx.act_for(call.actor)
     try:
-        call.result = call.act(work)
+        call.result = call.act(tx)
     except RowqError as error:  # an act refuses before it writes, so nobody else's work is touched
         if isinstance(error, StoreError):
             raise

@@ -12,40 +12,40 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rowq.engine.call_queue import Perform
-from rowq.engine.group_commit import Fusion
-from rowq.store.call import Act, Call, Receive, Send, Settle
+from rowq.engine.group_commit import GroupCommit
+from rowq.store.call import Call, Execute, Receive, Send, Settle
 
 if TYPE_CHECKING:
-    from rowq.engine.async_group_commit import Airway
+    from rowq.engine.async_group_commit import AsyncGroupCommit
 
 T = TypeVar("T")
 
-WIDTH: dict[type[Call[Any]], int] = {Send: 2, Receive: 2, Settle: 2, Act: 1}
+WIDTH: dict[type[Call[Any]], int] = {Send: 2, Receive: 2, Settle: 2, Execute: 1}
 """How many lines each kind has."""
 LARGE = 50
 """So many rows are a batch of their own."""
 
 
-class Lanes:
-    def __init__(self, perform: Callable[[bool], Perform], *, timeout: float, has_airways: bool) -> None:
+class ExecutorPool:
+    def __init__(self, perform: Callable[[bool], Perform], *, timeout: float, has_async_group_commits: bool) -> None:
         """`perform(patient)` makes what performs the calls of one lane."""
-        self._slow = Fusion(perform(True), timeout=timeout)
+        self._slow = GroupCommit(perform(True), timeout=timeout)
         self._fast = {
-            kind: [Fusion(perform(False), timeout=timeout, slow=self._slow) for _ in range(width)] for kind, width in WIDTH.items()
+            kind: [GroupCommit(perform(False), timeout=timeout, slow=self._slow) for _ in range(width)] for kind, width in WIDTH.items()
         }
-        self._all = [*(lane for lanes in self._fast.values() for lane in lanes), self._slow]
-        self._airways = _airways(lambda: perform(False), timeout, self._slow) if has_airways else {}
+        self._all = [*(executor for executors in self._fast.values() for executor in executors), self._slow]
+        self._async_group_commits = _async_group_commits(lambda: perform(False), timeout, self._slow) if has_async_group_commits else {}
 
     def run(self, call: Call[T]) -> T:
         return self._choose(call).run(call)
 
     def run_async(self, call: Call[T]) -> Coroutine[Any, Any, T]:
-        airway = self._airways.get(type(call)) if call.rows < LARGE else None
-        return self._choose(call).run_async(call) if airway is None else airway.run_async(call)
+        async_group_commit = self._async_group_commits.get(type(call)) if call.rows < LARGE else None
+        return self._choose(call).run_async(call) if async_group_commit is None else async_group_commit.run_async(call)
 
-    def _choose(self, call: Call[Any]) -> Fusion:
-        lanes = self._fast[type(call)]
-        return lanes[0] if call.rows < LARGE else min(lanes, key=Fusion.burden)
+    def _choose(self, call: Call[Any]) -> GroupCommit:
+        executors = self._fast[type(call)]
+        return executors[0] if call.rows < LARGE else min(executors, key=GroupCommit.burden)
 
     def if_idle(self, function: Callable[[], T]) -> T | None:
         """There is no writer's place to wait for."""
@@ -59,23 +59,23 @@ class Lanes:
         return self._slow.is_forked
 
     def watch(self, abandoned: Callable[[Call[Any]], None], forked: Callable[[], None]) -> None:
-        for lane in self._all:
-            lane.watch(abandoned, forked)
-        for airway in self._airways.values():
-            airway.abandoned = abandoned
+        for executor in self._all:
+            executor.watch(abandoned, forked)
+        for async_group_commit in self._async_group_commits.values():
+            async_group_commit.abandoned = abandoned
 
     def close(self, finish: Callable[[], None]) -> None:
-        for airway in self._airways.values():
-            airway.close()
-        for lane in self._all[:-1]:
-            lane.close(_nothing)
+        for async_group_commit in self._async_group_commits.values():
+            async_group_commit.close()
+        for executor in self._all[:-1]:
+            executor.close(_nothing)
         self._slow.close(finish)
 
 
-def _airways(make: Callable[[], Perform], timeout: float, slow: Fusion) -> dict[type[Call[Any]], Airway]:
-    from rowq.engine.async_group_commit import Airway
+def _async_group_commits(make: Callable[[], Perform], timeout: float, slow: GroupCommit) -> dict[type[Call[Any]], AsyncGroupCommit]:
+    from rowq.engine.async_group_commit import AsyncGroupCommit
 
-    return {kind: Airway(make, timeout=timeout, slow=slow) for kind in (Send, Receive, Settle)}
+    return {kind: AsyncGroupCommit(make, timeout=timeout, slow=slow) for kind in (Send, Receive, Settle)}
 
 
 def _nothing() -> None:

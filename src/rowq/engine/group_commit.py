@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from rowq.engine.call_queue import Pending, Perform, WaitingLine, answered, perform_together, resolve, result_of
+from rowq.engine.call_queue import CallQueue, PendingCall, Perform, answered, perform_together, resolve, result_of
 from rowq.engine.fork import forks
 from rowq.errors import BrokerClosed, RowqError
 from rowq.store.call import Call
@@ -27,17 +27,17 @@ LOOK_UP_EVERY = 0.2
 T = TypeVar("T")
 
 
-class Fusion:
-    def __init__(self, perform: Perform, *, timeout: float, slow: Fusion | None = None) -> None:
+class GroupCommit:
+    def __init__(self, perform: Perform, *, timeout: float, slow: GroupCommit | None = None) -> None:
         """`slow`: where calls go that would have to wait for somebody else's transaction."""
         self._perform = perform
         self._slow = slow
         self._timeout = timeout
         self._is_closed = False
         self.is_forked = False
-        self._line = WaitingLine(timeout)
+        self._line = CallQueue(timeout)
         self._worker: threading.Thread | None = None
-        self._gathering: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
+        self._gathering: dict[asyncio.AbstractEventLoop, list[PendingCall]] = {}
         """Calls of the turn that a loop is in: they are handed over together, so that the mutex is taken once for all of them."""
         self._make_locks()
         self.watch(lambda call: None, lambda: None)
@@ -65,7 +65,7 @@ class Fusion:
         if gathered is None:
             gathered = self._gathering[loop] = []
             loop.call_soon(self._hand_over, loop)  # at the end of this turn, when all who come in it are there
-        gathered.append(Pending(call, time.monotonic() + self._timeout, future))
+        gathered.append(PendingCall(call, time.monotonic() + self._timeout, future))
         await answered(call, future, self.abandoned)
         return await self._slow.run_async(call.anew()) if self._slow and call.would_wait else result_of(call, self.abandoned)
 
@@ -141,12 +141,12 @@ class Fusion:
         resolve(gathered, self.abandoned)
         self._worker_turn.release()
 
-    def _join(self, pending: Sequence[Pending]) -> None:
+    def _join(self, pending: Sequence[PendingCall]) -> None:
         self.check_open()  # again: it may have been closed since
         self._line.join(pending)
 
     def _run_in_company(self, call: Call[Any]) -> None:
-        pending = Pending(call, time.monotonic() + self._timeout, None)
+        pending = PendingCall(call, time.monotonic() + self._timeout, None)
         with self._line.mutex:
             self._join([pending])
         try:
@@ -163,7 +163,7 @@ class Fusion:
         finally:
             self._wake_next()
 
-    def _lead(self, own: Pending) -> None:
+    def _lead(self, own: PendingCall) -> None:
         """Performs batches until the own call is answered."""
         while not own.is_done:
             if not self._perform_batch() and not own.is_done:
@@ -206,8 +206,8 @@ class Fusion:
             self._answer(batch)
         return True
 
-    def _answer(self, batch: Sequence[Pending]) -> None:
-        loops: dict[asyncio.AbstractEventLoop, list[Pending]] = {}
+    def _answer(self, batch: Sequence[PendingCall]) -> None:
+        loops: dict[asyncio.AbstractEventLoop, list[PendingCall]] = {}
         for pending in batch:
             pending.is_done = True
             self._line.remember(pending.call.error)

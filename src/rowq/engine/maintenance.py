@@ -18,15 +18,15 @@ from typing import Any
 import msgspec
 
 from rowq.clock import Clock, running
-from rowq.engine.operation import Driver, Read, Steps
-from rowq.engine.retention import PIECE, Retiring
+from rowq.engine.operation import Driver, Operation, Read
+from rowq.engine.retention import PIECE, Retention
 from rowq.errors import BrokerClosed, RowqError
 from rowq.model.message import State
 from rowq.model.queue import Settings
 from rowq.store import duty, expiry, operate
-from rowq.store.call import Act
+from rowq.store.call import Execute
 from rowq.store.dialect import Dialect
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 DUTY = "upkeep"
 DUTY_MS = 10_000
@@ -52,11 +52,11 @@ class Swept(msgspec.Struct, frozen=True):
     retired: int
 
 
-class Upkeep:
+class Maintenance:
     def __init__(self, dialect: Dialect, clock: Clock, defaults: Settings) -> None:
         self._dialect = dialect
         self._clock = clock
-        self._retiring = Retiring(dialect, clock, defaults)
+        self._retiring = Retention(dialect, clock, defaults)
         self._retire_at = 0.0
         self._is_retiring = self._is_removing = False
         """It goes on in the next turn; and so much was removed in this one that there will be more."""
@@ -64,13 +64,13 @@ class Upkeep:
         self._thread: threading.Thread | None = None
         self._me = secrets.token_hex(8)
 
-    def sweep(self) -> Steps[Swept]:
+    def sweep(self) -> Operation[Swept]:
         """Everything, at once."""
         due, lease_expired, expired = yield from self.take_up()
         retired = yield from self.retire()
         return Swept(due, lease_expired, expired, retired)
 
-    def take_up(self) -> Steps[tuple[int, int, int]]:
+    def take_up(self) -> Operation[tuple[int, int, int]]:
         """Due messages, expired leases, expired messages."""
         due = lease_expired = 0
         for queue in (yield Read(self._queues_with_work)):
@@ -79,25 +79,25 @@ class Upkeep:
         expired = yield from self.take_ended()
         return due, lease_expired, expired
 
-    def take_due(self) -> Steps[int]:
+    def take_due(self) -> Operation[int]:
         return self._in_all_queues(_take_due)
 
-    def take_lease_expired(self) -> Steps[int]:
+    def take_lease_expired(self) -> Operation[int]:
         """Expired leases: back to their queue, or used up."""
         return self._in_all_queues(_take_lease_expired)
 
-    def take_ended(self) -> Steps[int]:
+    def take_ended(self) -> Operation[int]:
         return (yield from _take_ended()) if (yield Read(self._is_anything_ended)) else 0
 
-    def retire_dead(self) -> Steps[int]:
+    def retire_dead(self) -> Operation[int]:
         """Dead letters older than the dlq_ttl of their queue."""
         return self._retiring.dead()
 
-    def retire(self) -> Steps[int]:
+    def retire(self) -> Operation[int]:
         """What is kept for a while only: dead letters with a TTL, history, audit, ids of messages that are gone."""
         return self._retiring.all()
 
-    def reap(self) -> Steps[int]:
+    def reap(self) -> Operation[int]:
         """Messages that are kept as expired, of all queues, whatever their retention says."""
         reaped = 0
         for queue in (yield Read(self._queues)):
@@ -105,9 +105,9 @@ class Upkeep:
             gone = 0
             for start in range(0, len(seqs), PIECE):
                 piece = list(seqs[start : start + PIECE])
-                gone += yield Act(partial(operate.purge, queue=queue, state=State.FINISHED, seqs=piece))
+                gone += yield Execute(partial(operate.purge, queue=queue, state=State.FINISHED, seqs=piece))
             if gone:
-                yield Act(partial(operate.note_purge, count=gone, queue=queue, states=[State.FINISHED]))
+                yield Execute(partial(operate.note_purge, count=gone, queue=queue, states=[State.FINISHED]))
             reaped += gone
         return reaped
 
@@ -165,13 +165,13 @@ class Upkeep:
         self._is_removing = retired >= PIECE
         self._is_retiring = self._is_removing or self._retiring.is_behind
 
-    def _take_duty(self) -> Steps[bool]:
+    def _take_duty(self) -> Operation[bool]:
         """Of all processes on a database one sweeps; True when it is this one."""
-        has_duty: bool = yield Act(lambda work: duty.take(work, DUTY, self._me, work.now + DUTY_MS), durable=False)
+        has_duty: bool = yield Execute(lambda tx: duty.take(tx, DUTY, self._me, tx.now + DUTY_MS), durable=False)
         return has_duty
 
-    def _leave_duty(self) -> Steps[None]:
-        yield Act(lambda work: duty.leave(work, DUTY, self._me), durable=False)
+    def _leave_duty(self) -> Operation[None]:
+        yield Execute(lambda tx: duty.leave(tx, DUTY, self._me), durable=False)
 
     def _queues(self) -> list[str]:
         with self._dialect.reading() as session:
@@ -181,7 +181,7 @@ class Upkeep:
         with self._dialect.reading() as session:
             return array("q", (row[0] for row in session.stream("list_expired", queue=queue)))
 
-    def _in_all_queues(self, take: Callable[[str], Steps[int]]) -> Steps[int]:
+    def _in_all_queues(self, take: Callable[[str], Operation[int]]) -> Operation[int]:
         count = 0
         for queue in (yield Read(self._queues_with_work)):
             count += yield from take(queue)
@@ -197,27 +197,27 @@ class Upkeep:
             return bool(session.rows("is_anything_ended", now=self._clock.now()))
 
 
-def _in_pieces(act: Callable[[Work], int]) -> Steps[int]:
+def _in_pieces(act: Callable[[Transaction], int]) -> Operation[int]:
     count = 0
-    while piece := (yield Act(act, durable=False)):
+    while piece := (yield Execute(act, durable=False)):
         count += piece
         if piece < PIECE:
             break
     return count
 
 
-def _take_due(queue: str) -> Steps[int]:
-    return _in_pieces(lambda work: expiry.take_due(work, queue, PIECE))
+def _take_due(queue: str) -> Operation[int]:
+    return _in_pieces(lambda tx: expiry.take_due(tx, queue, PIECE))
 
 
-def _take_lease_expired(queue: str) -> Steps[int]:
+def _take_lease_expired(queue: str) -> Operation[int]:
     """By the time of the transaction: where the clock was set back since the sweep began, leases that are younger than that stay."""
-    return _in_pieces(lambda work: expiry.take_lease_expired(work, queue, work.now - expiry.LATE_MS, PIECE))
+    return _in_pieces(lambda tx: expiry.take_lease_expired(tx, queue, tx.now - expiry.LATE_MS, PIECE))
 
 
-def _take_ended() -> Steps[int]:
+def _take_ended() -> Operation[int]:
     ended, looked = 0, PIECE
     while looked == PIECE:
-        looked, gone = yield Act(lambda work: expiry.take_ended(work, PIECE), durable=False)
+        looked, gone = yield Execute(lambda tx: expiry.take_ended(tx, PIECE), durable=False)
         ended += gone
     return ended

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from rowq.engine.insights import Insights
-from rowq.engine.maintenance import SWEEP_EVERY, TIDY_THOROUGHLY_EVERY, Upkeep
-from rowq.engine.operation import Read, Sleep, Steps
+from rowq.engine.maintenance import SWEEP_EVERY, TIDY_THOROUGHLY_EVERY, Maintenance
+from rowq.engine.operation import Operation, Read, Sleep
 from rowq.engine.retention import EVERY as RETIRE_EVERY
 from rowq.errors import NotFound
 from rowq.model.text import check_text
@@ -44,13 +44,13 @@ SWEEPS = (
 )
 
 
-class Sweeps:
-    def __init__(self, dialect: Dialect, insights: Insights, upkeep: Upkeep, if_idle: Callable[[Callable[[], bool]], Any]) -> None:
+class MaintenanceTasks:
+    def __init__(self, dialect: Dialect, insights: Insights, upkeep: Maintenance, if_idle: Callable[[Callable[[], bool]], Any]) -> None:
         """`if_idle`: runs what nobody may write beside."""
         self._dialect = dialect
         self._insights = insights
         self._if_idle = if_idle
-        self._runs: dict[str, Callable[[], Steps[int]]] = {
+        self._runs: dict[str, Callable[[], Operation[int]]] = {
             "due": upkeep.take_due,
             "stale": upkeep.take_lease_expired,
             "expired": upkeep.take_ended,
@@ -62,13 +62,13 @@ class Sweeps:
             "depth": self._depth,
         }
 
-    def run(self, name: str) -> Steps[int]:
+    def run(self, name: str) -> Operation[int]:
         """How many messages it was about; of optimize 1, or 0 where others wrote all the time."""
         if check_text(name, "the name of a sweep") not in self._runs:
             raise NotFound(f"there is no sweep {name!r}; sweeps are: {', '.join(self._runs)}")
         return self._runs[name]()
 
-    def _optimize(self) -> Steps[int]:
+    def _optimize(self) -> Operation[int]:
         for _ in range(_TRIES):
             if (yield Read(self._try_to_tidy)):
                 return 1
@@ -84,6 +84,6 @@ class Sweeps:
         self._dialect.tidy(thoroughly=True)
         return True
 
-    def _depth(self) -> Steps[int]:
+    def _depth(self) -> Operation[int]:
         depth: int = yield Read(lambda: sum(stats.depth for stats in self._insights.queues()))
         return depth

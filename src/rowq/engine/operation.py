@@ -15,18 +15,18 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from rowq.engine.executor_pool import Lanes
-from rowq.engine.group_commit import Fusion
+from rowq.engine.executor_pool import ExecutorPool
+from rowq.engine.group_commit import GroupCommit
 from rowq.engine.waiting import LoopWait, ThreadWait, Waiter, WaitingRoom
 from rowq.errors import OutcomeUnknown, RowqError
 from rowq.store.call import Call
 
 A = TypeVar("A")
 T = TypeVar("T")
-Steps = Generator[Any, Any, T]
+Operation = Generator[Any, Any, T]
 
 
-class Ask(Generic[A, T]):
+class SingleCall(Generic[A, T]):
     """A verb that is one call, and what to make of its answer: no steps, and no generator to pay for."""
 
     __slots__ = ("call", "shape")
@@ -71,7 +71,7 @@ class Read:
         self.function = function
 
 
-def nothing(answer: T) -> Steps[T]:
+def nothing(answer: T) -> Operation[T]:
     """A verb for which there is nothing to ask: it has its answer."""
     return answer
     yield  # makes it a generator
@@ -88,7 +88,7 @@ def in_pieces(done: Callable[[], int], noun: str) -> Iterator[None]:
         raise OutcomeUnknown(f"it was broken off after {count} {noun}, which are done; the rest may or may not be [{error}]") from error
 
 
-def take_each(steps: Steps[T], take: Callable[[Any], Any]) -> T:
+def take_each(steps: Operation[T], take: Callable[[Any], Any]) -> T:
     """Takes one step after another, and gives what they come to."""
     try:
         step = next(steps)
@@ -104,7 +104,7 @@ def take_each(steps: Steps[T], take: Callable[[Any], Any]) -> T:
         return result
 
 
-async def take_each_async(steps: Steps[T], take: Callable[[Any], Awaitable[Any]]) -> T:
+async def take_each_async(steps: Operation[T], take: Callable[[Any], Awaitable[Any]]) -> T:
     """The same for an event loop."""
     try:
         step = next(steps)
@@ -123,30 +123,30 @@ async def take_each_async(steps: Steps[T], take: Callable[[Any], Awaitable[Any]]
 class Driver:
     """Takes steps, in a thread or in an event loop."""
 
-    def __init__(self, fusion: Fusion | Lanes, room: WaitingRoom) -> None:
-        self._fusion = fusion
+    def __init__(self, group_commit: GroupCommit | ExecutorPool, room: WaitingRoom) -> None:
+        self._group_commit = group_commit
         self._room = room
-        self.perform = fusion.run_async
+        self.perform = group_commit.run_async
         """One call, for whoever makes its own."""
 
-    def drive(self, steps: Steps[T] | Ask[Any, T]) -> T:
-        if isinstance(steps, Ask):
-            return steps.shape(self._fusion.run(steps.call))
+    def drive(self, steps: Operation[T] | SingleCall[Any, T]) -> T:
+        if isinstance(steps, SingleCall):
+            return steps.shape(self._group_commit.run(steps.call))
         return take_each(steps, self._take)
 
-    async def drive_async(self, steps: Steps[T] | Ask[Any, T], actor: str | None = None) -> T:
+    async def drive_async(self, steps: Operation[T] | SingleCall[Any, T], actor: str | None = None) -> T:
         """`actor`: on whose behalf, for the audit."""
-        if isinstance(steps, Ask):
+        if isinstance(steps, SingleCall):
             steps.call.actor = actor
-            return steps.shape(await self._fusion.run_async(steps.call))
+            return steps.shape(await self._group_commit.run_async(steps.call))
         return await take_each_async(steps, lambda step: self._take_async(step, actor))
 
     def _take(self, step: Any) -> Any:
         if isinstance(step, Call):
-            return self._fusion.run(step)
+            return self._group_commit.run(step)
         match step:
             case Read(function=function):
-                self._fusion.check_open()
+                self._group_commit.check_open()
                 return function()
             case Enter(topic=topic):
                 how = ThreadWait()
@@ -160,10 +160,10 @@ class Driver:
     async def _take_async(self, step: Any, actor: str | None) -> Any:
         if isinstance(step, Call):
             step.actor = actor
-            return await self._fusion.run_async(step)
+            return await self._group_commit.run_async(step)
         match step:
             case Read(function=function):
-                self._fusion.check_open()
+                self._group_commit.check_open()
                 return await asyncio.to_thread(function)
             case Enter(topic=topic):
                 how = LoopWait()

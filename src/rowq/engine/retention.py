@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from rowq.clock import Clock
-from rowq.engine.operation import Read, Steps
+from rowq.engine.operation import Operation, Read
 from rowq.model.queue import Policy, Settings, resolve
 from rowq.store import expiry, registry, request, sessions
-from rowq.store.call import Act
+from rowq.store.call import Execute
 from rowq.store.dialect import Dialect, Session
 from rowq.store.policy import read_settings
 from rowq.store.stream import stage
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 PIECE = 500
 MOST = 10_000
@@ -29,7 +29,7 @@ MOMENT, LONGEST = 0.03, 0.2
 EVERY = 60.0
 """Seconds from one time to the next, and less where something is kept for less."""
 
-_Retire = Callable[[Work, str, int], int]
+_Retire = Callable[[Transaction, str, int], int]
 
 
 class _Removed(NamedTuple):
@@ -39,11 +39,11 @@ class _Removed(NamedTuple):
     after: int | None
 
 
-_Part = Callable[[Work, int, int], _Removed]
+_Part = Callable[[Transaction, int, int], _Removed]
 """Removes, behind a line, up to so many rows."""
 
 
-class Retiring:
+class Retention:
     def __init__(self, dialect: Dialect, clock: Clock, defaults: Settings) -> None:
         self._dialect = dialect
         self._clock = clock
@@ -56,12 +56,12 @@ class Retiring:
         self.every = EVERY
         """Seconds after which it should come again."""
 
-    def dead(self) -> Steps[int]:
+    def dead(self) -> Operation[int]:
         """Dead letters older than the dlq_ttl of their queue."""
         found = yield Read(self._find_retirable)
         return (yield from self._take_turns([_of_queue(*each) for each in found if each[0] is expiry.retire_dead], _Stride()))
 
-    def all(self, seconds: float | None = None, *, goes_on: bool = False) -> Steps[int]:
+    def all(self, seconds: float | None = None, *, goes_on: bool = False) -> Operation[int]:
         """Dead letters with a TTL, history, audit, ids of messages that are gone; then what is no queue's. Ends after so many seconds.
 
         `goes_on`: the last time was a moment ago, so what it has passed over in the audit need not be looked at again.
@@ -77,7 +77,7 @@ class Retiring:
         self.is_behind |= is_behind
         return retired
 
-    def _take_turns(self, parts: Sequence[_Part], stride: _Stride) -> Steps[int]:
+    def _take_turns(self, parts: Sequence[_Part], stride: _Stride) -> Operation[int]:
         """A piece of each, again and again: a queue with much to remove keeps no other waiting."""
         left, count = deque((part, self._line) for part in parts), 0
         while left and not stride.is_over:
@@ -91,9 +91,9 @@ class Retiring:
         self.is_behind = bool(left)
         return count
 
-    def _remove_audit(self, work: Work, after: int, limit: int) -> _Removed:
+    def _remove_audit(self, tx: Transaction, after: int, limit: int) -> _Removed:
         """Lines stand there in order of their time, those of all queues in between each other."""
-        return _Removed(*expiry.retire_audit(work, after, self._shortest, limit))
+        return _Removed(*expiry.retire_audit(tx, after, self._shortest, limit))
 
     def _find_retirable(self) -> list[tuple[_Retire, str]]:
         now = self._clock.now()
@@ -151,7 +151,7 @@ class _Stride:
     def is_over(self) -> bool:
         return self._until is not None and time.perf_counter() >= self._until
 
-    def piece(self, part: _Part, after: int) -> Act[_Removed]:
+    def piece(self, part: _Part, after: int) -> Execute[_Removed]:
         """The next one. It is asked for as soon as the one before is through, so the time between is the writer's."""
         now = time.perf_counter()
         passed, self._asked_at = now - self._asked_at, now
@@ -160,23 +160,23 @@ class _Stride:
         elif self._took > LONGEST * 2 or (self._took > MOMENT * 2 and self._took > passed * 2 / 3):
             self._size = max(PIECE, self._size // 2)
 
-        def timed(work: Work) -> _Removed:
+        def timed(tx: Transaction) -> _Removed:
             started = time.perf_counter()
             try:
-                return part(work, after, self._size)
+                return part(tx, after, self._size)
             finally:
                 self._took = time.perf_counter() - started
 
-        return Act(timed, durable=False)
+        return Execute(timed, durable=False)
 
 
 def _of_queue(retire: _Retire, queue: str) -> _Part:
-    return _of_nobody(lambda work, limit: retire(work, queue, limit))
+    return _of_nobody(lambda tx, limit: retire(tx, queue, limit))
 
 
-def _of_nobody(retire: Callable[[Work, int], int]) -> _Part:
-    def remove(work: Work, after: int, limit: int) -> _Removed:
-        gone = retire(work, limit)
+def _of_nobody(retire: Callable[[Transaction, int], int]) -> _Part:
+    def remove(tx: Transaction, after: int, limit: int) -> _Removed:
+        gone = retire(tx, limit)
         return _Removed(gone, None if gone < limit else after)
 
     return remove

@@ -29,13 +29,13 @@ from rowq.engine.arguments import (
 )
 from rowq.engine.bulk import Progress
 from rowq.engine.insights import Insights
-from rowq.engine.operation import Ask, Enter, Read, Steps, Wait, nothing
+from rowq.engine.operation import Enter, Operation, Read, SingleCall, Wait, nothing
 from rowq.engine.waiting import Interrupt, WaitingRoom
 from rowq.errors import InvalidArgument
 from rowq.model.access import SECRET_PREFIX, check_key_name, digest_of, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import optional_ms, to_ms
-from rowq.model.lifecycle import Extend, Verdict
+from rowq.model.lifecycle import Extend, Settlement
 from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
 from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions, State, Where
 from rowq.model.page import to_state
@@ -43,7 +43,7 @@ from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
 from rowq.model.settings_text import to_changes
 from rowq.model.stream import check_stream_name
 from rowq.store import api_key, operate, registry, sessions
-from rowq.store.call import Act, Receive, Send, Settle
+from rowq.store.call import Execute, Receive, Send, Settle
 from rowq.store.dead_letter import Deletion, Redrive
 from rowq.store.dialect import Row
 from rowq.store.lookup import Reach, check_id, only
@@ -62,12 +62,14 @@ class Verbs:
         self._room = room
         self._clock = clock
 
-    def send(self, queue: str, payload: Any, options: SendOptions) -> Ask[list[str], str]:
-        return Ask(Send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
+    def send(self, queue: str, payload: Any, options: SendOptions) -> SingleCall[list[str], str]:
+        return SingleCall(Send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
 
-    def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Steps[list[str]] | Ask[list[str], list[str]]:
+    def send_many(
+        self, queue: str, payloads: Iterable[Any], options: SendOptions
+    ) -> Operation[list[str]] | SingleCall[list[str], list[str]]:
         call = to_send(queue, payloads, options)
-        return Ask(call, list) if call.messages else nothing([])
+        return SingleCall(call, list) if call.messages else nothing([])
 
     def receive(
         self,
@@ -79,7 +81,7 @@ class Verbs:
         delivery: DeliveryMode | None,
         share: Share | None,
         interrupt: Interrupt | None = None,
-    ) -> Steps[list[Delivery]] | Ask[list[Row], list[Delivery]]:
+    ) -> Operation[list[Delivery]] | SingleCall[list[Row], list[Delivery]]:
         name, from_dead = split_name(queue)
         most, lease_ms = receive_max(max), optional_ms(lease, "lease", least=1)
         patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
@@ -89,9 +91,9 @@ class Verbs:
         def call() -> Receive:
             return Receive(name, most, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part)
 
-        return self._wait(call, patience, interrupt or Interrupt()) if patience else Ask(call(), to_deliveries)
+        return self._wait(call, patience, interrupt or Interrupt()) if patience else SingleCall(call(), to_deliveries)
 
-    def wait_for(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt | None = None) -> Steps[Receive]:
+    def wait_for(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt | None = None) -> Operation[Receive]:
         """Performs a receive until it gives something, the patience ends, or it is interrupted; gives the last one."""
         until = time.monotonic() + patience
         interrupt = interrupt or Interrupt()
@@ -112,54 +114,54 @@ class Verbs:
                 is_unused = not has_looked or (ticket.waiter.is_woken and not has_waited)
                 self._room.leave(ticket.waiter, more=is_unused or len(attempt.result or ()) == attempt.max)
 
-    def settle(self, delivery: Settled, verdict: Verdict) -> Ask[list[Outcome], None]:
-        return Ask(Settle([to_receipt(delivery)], verdict), lambda outcomes: insist_done(outcomes, delivery))
+    def settle(self, delivery: Settled, settlement: Settlement) -> SingleCall[list[Outcome], None]:
+        return SingleCall(Settle([to_receipt(delivery)], settlement), lambda outcomes: insist_done(outcomes, delivery))
 
     def settle_many(
-        self, deliveries: Iterable[Settled], verdict: Verdict | Extend
-    ) -> Steps[list[Outcome]] | Ask[list[Outcome], list[Outcome]]:
-        call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
-        return Ask(call, list) if call.receipts else nothing([])
+        self, deliveries: Iterable[Settled], settlement: Settlement | Extend
+    ) -> Operation[list[Outcome]] | SingleCall[list[Outcome], list[Outcome]]:
+        call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], settlement)
+        return SingleCall(call, list) if call.receipts else nothing([])
 
-    def extend(self, delivery: Settled, lease: Duration | None) -> Ask[list[Outcome], int]:
+    def extend(self, delivery: Settled, lease: Duration | None) -> SingleCall[list[Outcome], int]:
         call = Settle([to_receipt(delivery)], to_extend(lease))
 
         def until(outcomes: list[Outcome]) -> int:
             insist_done(outcomes, delivery)
             return call.until[call.receipts[0][0]]
 
-        return Ask(call, until)
+        return SingleCall(call, until)
 
-    def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Steps[T]:
+    def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Operation[T]:
         answer: T = yield Read(lambda: function(*arguments, **options))
         return answer
 
-    def configure(self, queue: str, settings: dict[str, Any]) -> Steps[Settings]:
+    def configure(self, queue: str, settings: dict[str, Any]) -> Operation[Settings]:
         return self.change_settings(queue, to_changes(settings))
 
-    def change_settings(self, queue: str, changes: dict[str, Any]) -> Steps[Settings]:
+    def change_settings(self, queue: str, changes: dict[str, Any]) -> Operation[Settings]:
         """The same with changes in the words of `Settings`."""
         name = check_own_name(queue)
-        after: Settings = yield Act(lambda work: operate.configure(work, name, changes))
+        after: Settings = yield Execute(lambda tx: operate.configure(tx, name, changes))
         return after
 
-    def pause(self, queue: str) -> Steps[None]:
+    def pause(self, queue: str) -> Operation[None]:
         return self._pause(queue, {"paused": True})
 
-    def resume(self, queue: str) -> Steps[None]:
+    def resume(self, queue: str) -> Operation[None]:
         return self._pause(queue, {"paused": None})
 
-    def _pause(self, queue: str, changes: dict[str, Any]) -> Steps[None]:
+    def _pause(self, queue: str, changes: dict[str, Any]) -> Operation[None]:
         name = check_own_name(queue)
         yield Read(lambda: self._insights.insist(name))
-        yield Act(lambda work: operate.pause(work, name, changes))
+        yield Execute(lambda tx: operate.pause(tx, name, changes))
 
-    def _of_queue(self, name: str, steps: Steps[T]) -> Steps[T]:
+    def _of_queue(self, name: str, steps: Operation[T]) -> Operation[T]:
         """For verbs that would find nothing to do in a queue whose name is mistyped."""
         yield Read(lambda: self._insights.insist(name))
         return (yield from steps)
 
-    def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Steps[int]:
+    def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Operation[int]:
         name, is_dead = split_name(queue)
         default = [State.DEAD] if is_dead else _PURGED_BY_DEFAULT
         named = [to_state(state) for state in (default if states is None else listed(states, "states"))]
@@ -167,102 +169,102 @@ class Verbs:
             raise InvalidArgument(f"{queue!r} are dead letters: to purge messages in other states, name the queue {name!r}")
         return self._of_queue(name, bulk.purge(self._insights, name, named, progress))
 
-    def delete(self, id: str, queue: str | None = None) -> Steps[None]:
+    def delete(self, id: str, queue: str | None = None) -> Operation[None]:
         return self.delete_within(id, only(queue))
 
-    def delete_within(self, id: str, reach: Reach) -> Steps[None]:
+    def delete_within(self, id: str, reach: Reach) -> Operation[None]:
         """The message of that id in the queues that are meant."""
         check_id(id)
-        yield Act(lambda work: operate.delete(work, id, reach))
+        yield Execute(lambda tx: operate.delete(tx, id, reach))
 
-    def delete_queue(self, queue: str) -> Steps[None]:
+    def delete_queue(self, queue: str) -> Operation[None]:
         name = check_own_name(queue)
         yield Read(lambda: self._insights.insist(name))
-        yield Act(lambda work: revoke.refuse_streamed(work, name), durable=False)
+        yield Execute(lambda tx: revoke.refuse_streamed(tx, name), durable=False)
         yield from bulk.empty(self._insights, name)
-        yield Act(lambda work: operate.delete_queue(work, name))
+        yield Execute(lambda tx: operate.delete_queue(tx, name))
 
     def redrive(
         self, queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
-    ) -> Steps[int]:
+    ) -> Operation[int]:
         name, _ = split_name(queue)
         chosen, filters = dead_choice(ids, where)
         return self._of_queue(name, bulk.treat_dead(Redrive, name, chosen, filters, dead_limit(limit), rate, progress))
 
     def delete_dead(
         self, queue: str, ids: Iterable[str] | None, where: Where | None, limit: int | None, rate: float | None, progress: Progress | None
-    ) -> Steps[int]:
+    ) -> Operation[int]:
         name, _ = split_name(queue)
         chosen, filters = dead_choice(ids, where)
         insist_on_choice(chosen, filters)
         return self._of_queue(name, bulk.treat_dead(Deletion, name, chosen, filters, dead_limit(limit), rate, progress))
 
-    def forget(self, key: KvKey) -> Steps[bool]:
+    def forget(self, key: KvKey) -> Operation[bool]:
         entry_key = operate.entry_key(to_kv_key(key))
-        was_there: bool = yield Act(lambda work: operate.forget(work, entry_key))
+        was_there: bool = yield Execute(lambda tx: operate.forget(tx, entry_key))
         return was_there
 
-    def register(self, queue: str, dead_after: Duration, id: str | None = None) -> Steps[Membership]:
+    def register(self, queue: str, dead_after: Duration, id: str | None = None) -> Operation[Membership]:
         """`id`: one that the consumer brings, so that it can ask again without being there twice."""
         name, silence, own_id = check_own_name(queue), to_silence(dead_after), new_consumer_id(id)
-        membership: Membership = yield Act(lambda work: registry.register(work, name, own_id, silence), durable=False)
+        membership: Membership = yield Execute(lambda tx: registry.register(tx, name, own_id, silence), durable=False)
         return membership
 
-    def beat(self, queue: str, id: str, dead_after: Duration, remove_dead: bool) -> Steps[Membership]:
+    def beat(self, queue: str, id: str, dead_after: Duration, remove_dead: bool) -> Operation[Membership]:
         name, silence = check_own_name(queue), to_silence(dead_after)
         membership: Membership | None = None
         if is_consumer_id(id):
-            membership = yield Act(lambda work: registry.beat(work, name, id, silence, remove_dead), durable=False)
+            membership = yield Execute(lambda tx: registry.beat(tx, name, id, silence, remove_dead), durable=False)
         if membership is None:
             raise consumer_gone(name, id)
         return membership
 
-    def unregister(self, queue: str, id: str) -> Steps[None]:
+    def unregister(self, queue: str, id: str) -> Operation[None]:
         name = check_own_name(queue)
         if is_consumer_id(id):
-            yield Act(lambda work: registry.leave(work, name, id), durable=False)
+            yield Execute(lambda tx: registry.leave(tx, name, id), durable=False)
 
-    def consumers(self, queue: str, dead_after: Duration) -> Steps[list[Member]]:
+    def consumers(self, queue: str, dead_after: Duration) -> Operation[list[Member]]:
         name, silence = check_own_name(queue), to_silence(dead_after)
         members: list[Member] = yield Read(lambda: self._insights.consumers(name, self._clock.now(), silence))
         return members
 
-    def all_consumers(self, dead_after: Duration, sees: Callable[[str], bool] | None = None) -> Steps[list[ConsumerLook]]:
+    def all_consumers(self, dead_after: Duration, sees: Callable[[str], bool] | None = None) -> Operation[list[ConsumerLook]]:
         """`sees`: of which queues somebody may know."""
         silence = to_silence(dead_after)
         found: list[ConsumerLook] = yield Read(lambda: self._insights.all_consumers(self._clock.now(), silence, sees))
         return found
 
-    def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Steps[str]:
+    def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Operation[str]:
         """The secret is given out here and never again: the database only keeps its digest."""
         key = to_key(name, listed(scopes, "scopes"), listed(queues, "queues"), self._clock.now())
         secret = SECRET_PREFIX + secrets.token_urlsafe(32)
-        yield Act(lambda work: api_key.create(work, key, digest_of(secret)))
+        yield Execute(lambda tx: api_key.create(tx, key, digest_of(secret)))
         return secret
 
-    def revoke_key(self, name: str) -> Steps[None]:
+    def revoke_key(self, name: str) -> Operation[None]:
         check_key_name(name)
-        yield Act(lambda work: api_key.revoke(work, name))
+        yield Execute(lambda tx: api_key.revoke(tx, name))
 
-    def sign_in(self, digest: bytes, key_name: str, key_digest: bytes, lifetime_ms: int) -> Steps[None]:
+    def sign_in(self, digest: bytes, key_name: str, key_digest: bytes, lifetime_ms: int) -> Operation[None]:
         """Somebody showed a key to the pages; `digest` is that of the cookie which stands for it from here on."""
-        yield Act(lambda work: sessions.open(work, digest, key_name, key_digest, work.now + lifetime_ms))
+        yield Execute(lambda tx: sessions.open(tx, digest, key_name, key_digest, tx.now + lifetime_ms))
 
-    def sign_out(self, digest: bytes) -> Steps[None]:
-        yield Act(lambda work: sessions.close(work, digest))
+    def sign_out(self, digest: bytes) -> Operation[None]:
+        yield Execute(lambda tx: sessions.close(tx, digest))
 
-    def revoke_stream(self, stream: str) -> Steps[int]:
+    def revoke_stream(self, stream: str) -> Operation[int]:
         name = check_stream_name(stream)
-        count: int = yield Act(lambda work: revoke.revoke(work, name))
+        count: int = yield Execute(lambda tx: revoke.revoke(tx, name))
         return count
 
-    def quarantine(self, stream: str, batch: int, ids: Iterable[str], reason: str | None) -> Steps[int]:
+    def quarantine(self, stream: str, batch: int, ids: Iterable[str], reason: str | None) -> Operation[int]:
         name, number, chosen = check_quarantine(stream, batch, ids)
         why = note(reason, "reason")
-        count: int = yield Act(lambda work: revoke.quarantine(work, name, number, chosen, why))
+        count: int = yield Execute(lambda tx: revoke.quarantine(tx, name, number, chosen, why))
         return count
 
-    def _wait(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt) -> Steps[list[Delivery]]:
+    def _wait(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt) -> Operation[list[Delivery]]:
         """Looks once more after entering the waiting room, so that no wake-up falls between looking and waiting."""
         if rows := (yield call()):
             return to_deliveries(rows)

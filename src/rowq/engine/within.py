@@ -9,8 +9,8 @@ from typing import Any, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
 from rowq.engine.arguments import Settled, lease_lost, listed, to_nack, to_receipt_or_none, to_reject, to_reschedule, to_send
-from rowq.engine.executor import Lane
-from rowq.model.lifecycle import Ack, NackLimit, Verdict
+from rowq.engine.executor import Executor
+from rowq.model.lifecycle import Ack, NackLimit, Settlement
 from rowq.model.message import Draft, Duration, Outcome, Payload, SendOptions
 from rowq.store.app_connection import unwrap, unwrap_async
 from rowq.store.call import Call, Settle
@@ -81,18 +81,18 @@ class Within:
     def reschedule_many(self, deliveries: Iterable[Settled], delay: Duration, *, reason: str | None = None) -> list[Outcome]:
         return self._settle_many(deliveries, to_reschedule(delay, reason))
 
-    def _settle(self, delivery: Settled, verdict: Verdict) -> None:
-        if self._settle_many([delivery], verdict)[0] is not Outcome.DONE:
+    def _settle(self, delivery: Settled, settlement: Settlement) -> None:
+        if self._settle_many([delivery], settlement)[0] is not Outcome.DONE:
             raise lease_lost(delivery)
 
-    def _settle_many(self, deliveries: Iterable[Settled], verdict: Verdict) -> list[Outcome]:
-        call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], verdict)
+    def _settle_many(self, deliveries: Iterable[Settled], settlement: Settlement) -> list[Outcome]:
+        call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], settlement)
         if call.receipts:
             self._perform(call)
         return call.result or []
 
     def _perform(self, call: Call[Any]) -> None:
-        Lane(self._store, patient=True).perform_within(unwrap(self._connection), call)
+        Executor(self._store, patient=True).perform_within(unwrap(self._connection), call)
 
 
 class AsyncWithin:

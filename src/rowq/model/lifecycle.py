@@ -97,12 +97,12 @@ class Extend(msgspec.Struct, frozen=True):
     lease_ms: int | None = None
 
 
-Verdict = Ack | Nack | Reject | Reschedule
+Settlement = Ack | Nack | Reject | Reschedule
 """What a consumer may say that moves its message."""
 
 
-def decide(standing: Standing, verdict: Verdict, policy: Policy, now: int, random: Random) -> Change:
-    match verdict:
+def decide(standing: Standing, settlement: Settlement, policy: Policy, now: int, random: Random) -> Change:
+    match settlement:
         case Ack():
             return after_ack(policy)
         case Nack(error=error, delay=delay, counts=True, limit="deadline") if standing.reason is None:

@@ -67,7 +67,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class Held(msgspec.Struct, frozen=True):
+class LockedMessage(msgspec.Struct, frozen=True):
     """What whoever claims a stream gets: the epoch that it must name from now on, and where the ledger is."""
 
     epoch: int

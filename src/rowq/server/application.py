@@ -11,7 +11,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
 from rowq.server.api.endpoint import Endpoint
-from rowq.server.api.hot_routes import Hot
+from rowq.server.api.hot_routes import HotRoutes
 from rowq.server.api.routes import ROUTES, Route
 from rowq.server.compat.api import to_routes
 from rowq.server.http import answers, asgi
@@ -23,10 +23,10 @@ from rowq.store.meter import RequestMeter
 _log = logging.getLogger("rowq.server")
 
 
-class App:
+class Application:
     def __init__(self, service: Service) -> None:
         self.service = service
-        self._hot = Hot(service)
+        self._hot = HotRoutes(service)
         self._rest = _router(service)
         meter = service.engine.meter
         self._answered = (RequestMeter() if meter is None else meter.requests).answered
@@ -43,7 +43,7 @@ class App:
             else:
                 handler, subject = hot
                 request = handler.__name__
-                await handler(subject, self.service.gate.admit(scope), scope, receive, send)
+                await handler(subject, self.service.authenticator.admit(scope), scope, receive, send)
         except ClientGone:
             return
         except Exception as error:

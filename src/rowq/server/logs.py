@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rowq.server.auth.authentication import Gate, Identity
+from rowq.server.auth.authentication import Authenticator, Identity
 from rowq.server.http.asgi import Message, Receive, Scope, Send
 from rowq.server.http.shortcut import EXTENSION
 
@@ -83,7 +83,7 @@ class JsonFormatter(logging.Formatter):
         return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
-class NamingGate(Gate):
+class NamingAuthenticator(Authenticator):
     """Writes down whom it let in, for the access log."""
 
     def admit(self, scope: Any) -> Identity:

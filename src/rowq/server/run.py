@@ -20,8 +20,8 @@ from rowq.engine.engine import Engine
 from rowq.model.access import KnownKey
 from rowq.server import logs
 from rowq.server.admin.site import Site
-from rowq.server.application import App
-from rowq.server.auth.authentication import Gate
+from rowq.server.application import Application
+from rowq.server.auth.authentication import Authenticator
 from rowq.server.compat.registry import chosen, open_doors
 from rowq.server.config import Config, check_exposed
 from rowq.server.http.connection import make_protocol
@@ -33,7 +33,7 @@ from rowq.server.service import Limits, Service
 from rowq.server.shared_limit import share_limit
 from rowq.server.shared_meter import SharedMeter
 from rowq.server.tracing import open_tracing
-from rowq.server.worker_state import Board
+from rowq.server.worker_state import WorkerState
 from rowq.store.meter import Meter
 from rowq.store.notify.redis_connection import check_redis_url
 
@@ -84,10 +84,10 @@ class _Entrance:
 
     def __init__(self, config: Config, engine: Engine, stack: ExitStack) -> None:
         self.engine = engine
-        self.gate = (logs.NamingGate if config.access_log else Gate)(config.keys, self._known_keys)
+        self.authenticator = (logs.NamingAuthenticator if config.access_log else Authenticator)(config.keys, self._known_keys)
         self.learn()
         database = logs.redact(config.url)
-        check_exposed(config.exposed, database, has_keys=not self.gate.is_open)
+        check_exposed(config.exposed, database, has_keys=not self.authenticator.is_open)
         self.sockets: list[socket.socket] = []
         self.admin_sockets: list[socket.socket] = []
         stack.callback(self.close)
@@ -98,20 +98,20 @@ class _Entrance:
             )
         for host, sockets in ((config.host, self.sockets), (config.admin_host, self.admin_sockets)):
             if is_exposed(sockets):
-                check_exposed(host, database, has_keys=not self.gate.is_open)
-                self.gate.shut()
+                check_exposed(host, database, has_keys=not self.authenticator.is_open)
+                self.authenticator.shut()
         self.tls = None if config.tls_cert is None else tls_context(config.tls_cert, config.tls_key, http2=config.http2)
         self.protocol = _protocol(config)
         self.address = Address(
             _url(config, config.host, self.sockets),
             database,
-            not self.gate.is_open,
+            not self.authenticator.is_open,
             config.workers,
             _url(config, config.admin_host, self.admin_sockets) if self.admin_sockets else None,
         )
 
     def learn(self) -> None:
-        self.gate.learn(self._known_keys())
+        self.authenticator.learn(self._known_keys())
 
     def close(self) -> None:
         for listening in (*self.sockets, *self.admin_sockets):
@@ -123,33 +123,33 @@ class _Entrance:
 
 def _serve_alone(config: Config, entrance: _Entrance, announce: Callable[[], None]) -> None:
     service = _service(config, entrance, Meter())
-    server = Server(_uvicorn(config, entrance, App(service)), service, announce, _annex(config, entrance, service))
+    server = Server(_uvicorn(config, entrance, Application(service)), service, announce, _annex(config, entrance, service))
     _collect_less()
     server.run(entrance.sockets)
 
 
 def _serve_together(config: Config, entrance: _Entrance, announce: Callable[[], None]) -> None:
-    with closing(Board(config.workers)) as board:
+    with closing(WorkerState(config.workers)) as worker_state:
         gc.collect()
         gc.freeze()  # what is there now stays for good: a collection that writes to it would make a copy for every worker
-        work = partial(_serve_as, config, entrance, board)
-        Workers(config.workers, work, on_ready=announce, on_stop=entrance.close, on_end=board.leave).run()
+        work = partial(_serve_as, config, entrance, worker_state)
+        Workers(config.workers, work, on_ready=announce, on_stop=entrance.close, on_end=worker_state.leave).run()
 
 
-def _serve_as(config: Config, entrance: _Entrance, board: Board, worker: Worker) -> None:
+def _serve_as(config: Config, entrance: _Entrance, worker_state: WorkerState, worker: Worker) -> None:
     """In a process of its own, with a database of its own behind the door that all share."""
     with ExitStack() as stack:
-        meter = SharedMeter(board, worker.number)
+        meter = SharedMeter(worker_state, worker.number)
         stack.callback(meter.close)
         entrance.engine = _open(config)
         stack.callback(entrance.engine.close)
         entrance.learn()
-        entrance.protocol = share_limit(entrance.protocol, board, worker.number, config.max_connections)
+        entrance.protocol = share_limit(entrance.protocol, worker_state, worker.number, config.max_connections)
         service = _service(config, entrance, meter)
         if service.tracing is not None:
             stack.callback(_flush_spans)
         annex = _annex(config, entrance, service) if worker.number == 0 else None  # one of them sees what all of them count
-        server = WorkerServer(_uvicorn(config, entrance, App(service)), service, worker, board, annex)
+        server = WorkerServer(_uvicorn(config, entrance, Application(service)), service, worker, worker_state, annex)
         meter.start()
         _collect_less()
         server.run(entrance.sockets)
@@ -160,7 +160,7 @@ def _service(config: Config, entrance: _Entrance, meter: Meter) -> Service:
     limits = Limits(config.max_body_bytes, config.body_timeout)
     return Service(
         entrance.engine,
-        entrance.gate,
+        entrance.authenticator,
         limits,
         metrics=Metrics(entrance.engine, meter) if config.metrics else None,
         tracing=open_tracing(config.otel),
@@ -182,7 +182,7 @@ def _annex(config: Config, entrance: _Entrance, service: Service) -> Annex | Non
     if not entrance.admin_sockets:
         return None
     site = Site(service, database=entrance.address.database, workers=config.workers, api=entrance.address.url)
-    return Annex(_uvicorn(config, entrance, site), entrance.admin_sockets, site.office.live)
+    return Annex(_uvicorn(config, entrance, site), entrance.admin_sockets, site.context.live)
 
 
 def _uvicorn(config: Config, entrance: _Entrance, app: Any) -> uvicorn.Config:

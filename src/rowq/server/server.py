@@ -19,7 +19,7 @@ import uvicorn
 from rowq.server.processes import Worker
 from rowq.server.service import Service
 from rowq.server.shared_event_streams import SharedEventStreams
-from rowq.server.worker_state import Board
+from rowq.server.worker_state import WorkerState
 
 _log = logging.getLogger("rowq.server")
 
@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])  # uvicorn gives a client a minute for the handshake of TLS
         await self._listen(self.config, sockets or [])
-        lives = [self._service.gate.watch(), *(door.live(self._service) for door in self._service.doors)]
+        lives = [self._service.authenticator.watch(), *(door.live(self._service) for door in self._service.doors)]
         self._background = [asyncio.create_task(life) for life in lives]
         if self._annex is not None:
             await self._open(self._annex)
@@ -105,11 +105,11 @@ class WorkerServer(Server):
 
     stop_level = logging.DEBUG  # the parent says it once for all
 
-    def __init__(self, config: uvicorn.Config, service: Service, worker: Worker, board: Board, annex: Annex | None) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, worker: Worker, worker_state: WorkerState, annex: Annex | None) -> None:
         super().__init__(config, service, worker.tell_ready, annex)
         self._worker = worker
-        self._board = board
-        self._streams = service.event_streams = SharedEventStreams(board, worker.number)
+        self._worker_state = worker_state
+        self._streams = service.event_streams = SharedEventStreams(worker_state, worker.number)
         if service.metrics is not None:
             service.metrics.gauges["rowq_waiting_consumers"] = self._waiting
 
@@ -120,12 +120,12 @@ class WorkerServer(Server):
         await super().startup(sockets)
 
     async def on_tick(self, counter: int) -> bool:
-        self._board.note_connections(self._worker.number, len(self.server_state.connections))
-        self._board.note_waiting(self._worker.number, self._service.engine.waiting)
-        if not self._service.gate.is_open:
-            self._board.shut()
-        elif self._board.is_shut:
-            self._service.gate.shut()
+        self._worker_state.note_connections(self._worker.number, len(self.server_state.connections))
+        self._worker_state.note_waiting(self._worker.number, self._service.engine.waiting)
+        if not self._service.authenticator.is_open:
+            self._worker_state.shut()
+        elif self._worker_state.is_shut:
+            self._service.authenticator.shut()
         return await super().on_tick(counter)
 
     @contextmanager
@@ -148,4 +148,4 @@ class WorkerServer(Server):
         self.should_exit = True
 
     def _waiting(self) -> float:
-        return self._service.engine.waiting + self._board.waiting_elsewhere(self._worker.number)
+        return self._service.engine.waiting + self._worker_state.waiting_elsewhere(self._worker.number)

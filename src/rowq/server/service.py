@@ -10,9 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from rowq.engine.engine import Engine
-from rowq.engine.operation import Ask, Steps
+from rowq.engine.operation import Operation, SingleCall
 from rowq.errors import Unauthorized
-from rowq.server.auth.authentication import Gate, Identity
+from rowq.server.auth.authentication import Authenticator, Identity
 from rowq.server.event_streams import EventStreams
 from rowq.server.http import asgi
 from rowq.server.http.patience import Stopwatch, first_of
@@ -36,7 +36,7 @@ class Service:
     def __init__(
         self,
         engine: Engine,
-        gate: Gate,
+        authenticator: Authenticator,
         limits: Limits | None = None,
         *,
         metrics: Metrics | None = None,
@@ -46,7 +46,7 @@ class Service:
     ) -> None:
         """`doors`: each a Door, which knows the service and not the other way round. `closed`: paths that are not there for anybody."""
         self.engine = engine
-        self.gate = gate
+        self.authenticator = authenticator
         self.limits = limits or Limits()
         self.metrics = metrics
         self.tracing = tracing
@@ -57,7 +57,7 @@ class Service:
         self.is_stopping = False
         self._patient: set[asyncio.Event] = set()
 
-    async def ask(self, steps: Steps[T] | Ask[Any, T], actor: str | None = None) -> T:
+    async def ask(self, steps: Operation[T] | SingleCall[Any, T], actor: str | None = None) -> T:
         return await self.engine.driver.drive_async(steps, actor)
 
     async def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
@@ -74,7 +74,7 @@ class Service:
         with self.patience(shortcut) as stop:
             wait = self.ask(self.engine.verbs.wait_for(new_call, wait_ms / 1000), call.actor)
             call = await first_of(wait, receive, stop) or call
-        if not self.gate.holds(identity):
+        if not self.authenticator.holds(identity):
             self.engine.give_back(call)
             raise Unauthorized("the key was revoked while you waited")
         return call

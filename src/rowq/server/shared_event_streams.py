@@ -10,7 +10,7 @@ import msgspec
 from rowq.ids import Receipt
 from rowq.model.message import Outcome
 from rowq.server.event_streams import EventStreams, InFlight
-from rowq.server.worker_state import Board
+from rowq.server.worker_state import WorkerState
 
 MOST_AT_ONCE = 500
 """Receipts in one letter, so that every system takes it."""
@@ -24,19 +24,19 @@ _decode = msgspec.msgpack.Decoder(_Letter).decode
 class SharedEventStreams(EventStreams):
     """The streams of one worker. A letter is a hint: where one is lost, the stream looks for itself within a second."""
 
-    def __init__(self, board: Board, worker: int) -> None:
+    def __init__(self, worker_state: WorkerState, worker: int) -> None:
         super().__init__()
-        self._board = board
+        self._worker_state = worker_state
         self._worker = worker
-        self.inbox = board.boxes[worker].inbox
+        self.inbox = worker_state.boxes[worker].inbox
 
     def __bool__(self) -> bool:
         """Whether it matters to anybody what was settled here."""
-        return bool(self._holders) or bool(self._board.others_with_streams(self._worker))
+        return bool(self._holders) or bool(self._worker_state.others_with_streams(self._worker))
 
     def open(self, bound: int) -> InFlight:
-        self._board.count_streams(self._worker, 1)
-        return _CountedStream(bound, self._holders, lambda: self._board.count_streams(self._worker, -1))
+        self._worker_state.count_streams(self._worker, 1)
+        return _CountedStream(bound, self._holders, lambda: self._worker_state.count_streams(self._worker, -1))
 
     def learn(self, receipts: Iterable[Receipt], outcomes: Iterable[Outcome], extended: Mapping[int, int] | None) -> None:
         receipts, outcomes = list(receipts), list(outcomes)
@@ -56,9 +56,9 @@ class SharedEventStreams(EventStreams):
     def _pass_on(self, receipts: list[Receipt], extended: Mapping[int, int] | None) -> None:
         ends = None if extended is None else {seq: extended[seq] for seq, _ in receipts if seq in extended}
         letter = _encode((receipts, ends))
-        for other in self._board.others_with_streams(self._worker):
+        for other in self._worker_state.others_with_streams(self._worker):
             with suppress(OSError):  # its box is full
-                self._board.boxes[other].outbox.send(letter)
+                self._worker_state.boxes[other].outbox.send(letter)
 
 
 class _CountedStream(InFlight):

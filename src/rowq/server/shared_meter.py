@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rowq.clock import running
-from rowq.server.worker_state import Board
+from rowq.server.worker_state import WorkerState
 from rowq.store.meter import OTHER, Counted, Histogram, Meter, QueueMeter, RequestMeter, StoreMeter
 
 EVERY = 1.0
@@ -31,9 +31,9 @@ _decode_gone = msgspec.msgpack.Decoder(dict[str, float]).decode
 
 
 class SharedMeter(Meter):
-    def __init__(self, board: Board, worker: int, **options: Any) -> None:
+    def __init__(self, worker_state: WorkerState, worker: int, **options: Any) -> None:
         super().__init__(**options)
-        self._board = board
+        self._worker_state = worker_state
         self._worker = worker
         self._publishing = threading.Lock()
         self._stop = threading.Event()
@@ -54,7 +54,7 @@ class SharedMeter(Meter):
 
     def read(self) -> Counted:
         """Of all workers, those that were replaced included."""
-        counted = [self.publish(), *(self._read_counted(worker) for worker in range(self._board.workers) if worker != self._worker)]
+        counted = [self.publish(), *(self._read_counted(worker) for worker in range(self._worker_state.workers) if worker != self._worker)]
         # After the counts: whoever has taken a queue out of its counts has said before that it is gone.
         gone = self._read_gone()
         queues: dict[str, QueueMeter] = {}
@@ -76,7 +76,7 @@ class SharedMeter(Meter):
         """All workers do, at the same moment: what each counted until now is told no more, and is put away when it next publishes."""
         now = running()
         with self._publishing:
-            self._board.gone[self._worker].write(_encode(dict.fromkeys(sorted(queues)[:MOST_GONE], now)))
+            self._worker_state.gone[self._worker].write(_encode(dict.fromkeys(sorted(queues)[:MOST_GONE], now)))
         self.publish()
 
     def publish(self) -> Counted:
@@ -85,7 +85,7 @@ class SharedMeter(Meter):
             self._put_away()
             counted = super().read()
             queues = {label: _queue(queue) for label, queue in counted.queues.items()}
-            self._board.counted[self._worker].write(_encode((queues, _store(counted.store), _requests(counted.requests))))
+            self._worker_state.counted[self._worker].write(_encode((queues, _store(counted.store), _requests(counted.requests))))
             return counted
 
     def _publish_on(self) -> None:
@@ -103,7 +103,7 @@ class SharedMeter(Meter):
         """Not yet: the others still count it. All forget it together, once one of them has looked which queues there are."""
 
     def _read_counted(self, worker: int) -> Counted | None:
-        content = self._board.counted[worker].read()
+        content = self._worker_state.counted[worker].read()
         if not content:
             return None
         queues, store, requests = _decode_counted(content)
@@ -111,7 +111,7 @@ class SharedMeter(Meter):
 
     def _read_gone(self) -> dict[str, float]:
         gone: defaultdict[str, float] = defaultdict(float)
-        for page in self._board.gone:
+        for page in self._worker_state.gone:
             content = page.read()
             for label, moment in (_decode_gone(content) if content else {}).items():
                 gone[label] = max(gone[label], moment)

@@ -18,7 +18,7 @@ _NUMBER = struct.Struct("q")
 _HEAD = struct.Struct("qq")
 
 
-class Board:
+class WorkerState:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self.counted = [Page() for _ in range(workers)]

@@ -20,12 +20,12 @@ from rowq.connect import open_engine, refuse_server
 from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.queue import check_own_name
-from rowq.model.stream import Ahead, Held, Slice, Stream, check_stream_name
+from rowq.model.stream import Ahead, LockedMessage, Slice, Stream, check_stream_name
 from rowq.store.dialect import Row, Session
 from rowq.store.stream import ledger
 from rowq.store.stream import slices as slicing
 
-__all__ = ["Held", "Ledger", "Slice", "Stream", "open_ledger"]
+__all__ = ["Ledger", "LockedMessage", "Slice", "Stream", "open_ledger"]
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Ledger:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def claim(self, stream: str, queues: Sequence[str]) -> Held:
+    def claim(self, stream: str, queues: Sequence[str]) -> LockedMessage:
         """Takes a stream over, or begins one: whoever held it before is refused from now on."""
         name = check_stream_name(stream)
         if isinstance(queues, str) or not queues:

@@ -25,11 +25,11 @@ from rowq.model.payload import Format, decode
 from rowq.model.queue import Settings
 from rowq.model.text import check_text
 from rowq.store.arrow.schema import to_staged
-from rowq.store.call import Act, Call, Send
+from rowq.store.call import Call, Execute, Send
 from rowq.store.dialect import ArrowDriver
 from rowq.store.policy import Known, check_payload
 from rowq.store.stream import stage as staging
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ class Publisher:
             if driver is not None:
                 driver.write("rowq_staged", to_staged(stage, place, self._open().clock.now(), messages))
             else:
-                self._run(Act(partial(staging.put_down, stage=stage, first=place, messages=messages), durable=False))
+                self._run(Execute(partial(staging.put_down, stage=stage, first=place, messages=messages), durable=False))
             place += len(messages)
         return place
 
@@ -79,16 +79,16 @@ class Publisher:
         _check_name(writer, "a writer", _LONGEST_WRITER)
         if type(version) is not int or not 0 <= version < 1 << 62:
             raise InvalidArgument(f"a version is a whole number from 0 on, not {version!r}")
-        return self._publish(lambda work: staging.publish(work, writer, version, stages, kept), stages)
+        return self._publish(lambda tx: staging.publish(tx, writer, version, stages, kept), stages)
 
     def publish_unnumbered(self, stages: Sequence[tuple[str, int]]) -> None:
         """The same for whoever never asks a second time, and nothing is remembered of it. It still happens once: what was put down is
         gone with the first time, and the second one would raise StagingLost."""
-        self._publish(lambda work: staging.publish_stages(work, stages), stages)
+        self._publish(lambda tx: staging.publish_stages(tx, stages), stages)
 
     def discard(self, stages: Sequence[tuple[str, int]]) -> None:
         """What was put down under these names will not be published."""
-        self._run(Act(lambda work: staging.discard(work, [stage for stage, _ in stages]), durable=False))
+        self._run(Execute(lambda tx: staging.discard(tx, [stage for stage, _ in stages]), durable=False))
 
     def send_directly(self, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> int:
         """Sends as the rows come, a few thousand at a time: whoever is cut off and begins again sends some of them twice."""
@@ -133,11 +133,11 @@ class Publisher:
         drafting, bounds = Drafting(mapping), _Bounds(self._open())
         return _pieces(_checked(batches, drafting, bounds), self._rows)
 
-    def _publish(self, act: Callable[[Work], T], stages: Sequence[tuple[str, int]]) -> T:
+    def _publish(self, act: Callable[[Transaction], T], stages: Sequence[tuple[str, int]]) -> T:
         if len({stage for stage, _ in stages}) != len(stages):
             raise InvalidArgument("a stage is named twice: name each once")
         try:
-            return self._run(Act(act))
+            return self._run(Execute(act))
         except staging.Abandoned as abandoned:
             raise abandoned.error from None
 

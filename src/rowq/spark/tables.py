@@ -30,7 +30,7 @@ from rowq.store.arrow.schema import PLACE_COLUMNS, SCHEMAS, picked, shaped
 from rowq.store.dialect import Dialect, Reader, Session, Snapshot
 from rowq.store.retry import TryAgain
 from rowq.store.stream.slices import lost
-from rowq.store.watermark import Horizon
+from rowq.store.watermark import Watermark
 
 __all__ = ["KINDS", "LOGS", "PLACE_COLUMNS", "SCHEMAS", "Piece", "Tabular", "open_tabular"]
 
@@ -54,7 +54,7 @@ def open_tabular(url: str) -> Tabular:
 class Tabular:
     def __init__(self, url: str) -> None:
         self._url = url
-        self._opened: tuple[Dialect, Reader, Horizon] | None = None
+        self._opened: tuple[Dialect, Reader, Watermark] | None = None
 
     def bounds(
         self, kind: str, *, queues: Sequence[str] | None, since_ms: int | None = None, until_ms: int | None = None
@@ -127,8 +127,8 @@ class Tabular:
     def settled(self, kind: str) -> int:
         """Up to this line of `history` or `audit` nothing will appear any more that is not there now. It may lag behind open
         transactions, and waits for them for no more than a second."""
-        _, _, horizon = self._open()
-        return self._insist(lambda: horizon.settled(check_log(kind)))
+        _, _, watermark = self._open()
+        return self._insist(lambda: watermark.settled(check_log(kind)))
 
     def last_line(self, kind: str) -> int:
         """The last line that was written, whether or not it is settled."""
@@ -158,10 +158,10 @@ class Tabular:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _open(self) -> tuple[Dialect, Reader, Horizon]:
+    def _open(self) -> tuple[Dialect, Reader, Watermark]:
         if self._opened is None:
             dialect = open_dialect(self._url)
-            self._opened = dialect, dialect.arrow() or RowReader(dialect), dialect.horizon()
+            self._opened = dialect, dialect.arrow() or RowReader(dialect), dialect.watermark()
         return self._opened
 
     def _named(self, kind: str, queues: Sequence[str] | None) -> dict[str, Any]:

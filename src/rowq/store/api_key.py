@@ -9,11 +9,11 @@ import msgspec
 from rowq.errors import InvalidArgument, NotFound
 from rowq.model.access import ApiKey
 from rowq.store.dialect import Session
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 
-def create(work: Work, key: ApiKey, digest: bytes) -> None:
-    made = work.session.run(
+def create(tx: Transaction, key: ApiKey, digest: bytes) -> None:
+    made = tx.session.run(
         "insert_api_key",
         name=key.name,
         digest=digest,
@@ -23,13 +23,13 @@ def create(work: Work, key: ApiKey, digest: bytes) -> None:
     )
     if not made:
         raise InvalidArgument(f"there is a key {key.name!r} already: choose another name, or revoke that one first")
-    audit(work, "key_created", name=key.name, scopes=key.scopes, queues=key.queues)
+    audit(tx, "key_created", name=key.name, scopes=key.scopes, queues=key.queues)
 
 
-def revoke(work: Work, name: str) -> None:
-    if not work.session.run("delete_api_key", name=name):
+def revoke(tx: Transaction, name: str) -> None:
+    if not tx.session.run("delete_api_key", name=name):
         raise NotFound(f"there is no key {name!r} in the database: it was revoked, or it stands in the server's configuration")
-    audit(work, "key_revoked", name=name)
+    audit(tx, "key_revoked", name=name)
 
 
 def read_keys(session: Session) -> list[tuple[ApiKey, bytes]]:
@@ -39,10 +39,10 @@ def read_keys(session: Session) -> list[tuple[ApiKey, bytes]]:
     ]
 
 
-def audit(work: Work, event: str, **detail: Any) -> None:
+def audit(tx: Transaction, event: str, **detail: Any) -> None:
     """Under no queue, and whatever the queues say of their audit: who opened a door must be known."""
-    work.changes["insert_audit"].append((work.now, "", None, event, None, work.actor, _json(detail)))
-    work.flush()
+    tx.changes["insert_audit"].append((tx.now, "", None, event, None, tx.actor, _json(detail)))
+    tx.flush()
 
 
 def _json(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from rowq.errors import OutcomeUnknown
 from rowq.ids import Receipt
 from rowq.model.draft import Prepared, is_plain
-from rowq.model.lifecycle import Extend, Reject, Reschedule, Verdict
+from rowq.model.lifecycle import Extend, Reject, Reschedule, Settlement
 from rowq.model.member import Share
 from rowq.model.message import Outcome
 from rowq.model.queue import DeliveryMode, dead_topic
@@ -16,7 +16,7 @@ from rowq.store.dialect import Row
 from rowq.store.retry import WouldWait
 
 if TYPE_CHECKING:
-    from rowq.store.transaction import Work
+    from rowq.store.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -123,12 +123,12 @@ class Settle(Call[list[Outcome]]):
     `reaches` says which queues the caller may touch: to it, a delivery from another one is not found.
     """
 
-    __slots__ = ("done", "doubts", "reaches", "receipts", "rows", "until", "verdict")
+    __slots__ = ("done", "doubts", "reaches", "receipts", "rows", "settlement", "until")
 
-    def __init__(self, receipts: Sequence[Receipt], verdict: Verdict | Extend) -> None:
+    def __init__(self, receipts: Sequence[Receipt], settlement: Settlement | Extend) -> None:
         super().__init__()
         self.receipts = receipts
-        self.verdict = verdict
+        self.settlement = settlement
         self.rows = len(receipts)
         self.until: dict[int, int] = {}
         self.done: set[Receipt] = set()
@@ -140,7 +140,7 @@ class Settle(Call[list[Outcome]]):
     @property
     def is_worth_a_sync(self) -> bool:
         """A lost ack or nack only means a redelivery; a lost reject or reschedule would undo somebody's decision."""
-        return isinstance(self.verdict, Reject | Reschedule)
+        return isinstance(self.settlement, Reject | Reschedule)
 
     def fail(self, error: BaseException) -> None:
         """What is acked for good stays so: who is told that nothing was written must be able to believe it."""
@@ -160,12 +160,12 @@ class Settle(Call[list[Outcome]]):
         )
 
 
-class Act(Call[T]):
+class Execute(Call[T]):
     """Anything else that writes: operators' actions and sweeps."""
 
     __slots__ = ("act", "durable")
 
-    def __init__(self, act: Callable[[Work], T], *, durable: bool = True) -> None:
+    def __init__(self, act: Callable[[Transaction], T], *, durable: bool = True) -> None:
         super().__init__()
         self.act = act
         self.durable = durable

@@ -18,7 +18,7 @@ from rowq.store.head_hint import Taken
 from rowq.store.locked_message import hold
 from rowq.store.meter import Tally
 from rowq.store.notify.notifier import Place
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 from rowq.store.transition import expire
 
 _SEQ, _TOKEN, _UNTIL, _PRIORITY = 0, 3, 4, 11
@@ -27,121 +27,119 @@ _HEAD = 13
 """Behind those, where a share was claimed."""
 
 
-def claim(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
+def claim(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
     """Serves calls of one queue that want so many messages together."""
     for call in calls:
         call.result = []
     empty = [call for call in calls for _ in range(call.max)][:wanted]
     while empty:
-        empty = _fill(work, queue, empty, policy, share)
-    work.flush()
+        empty = _fill(tx, queue, empty, policy, share)
+    tx.flush()
 
 
-def claim_all_or_none(work: Work, queue: str, calls: list[Receive], policy: Policy) -> bool:
+def claim_all_or_none(tx: Transaction, queue: str, calls: list[Receive], policy: Policy) -> bool:
     """The same by one statement that is all there is; False when one of the messages must be looked at first, and nothing was leased."""
     for call in calls:
         call.result = []
     empty = [call for call in calls for _ in range(call.max)]
-    slots = _slots(work, empty, policy, calls[0].share, is_all_or_none=True)
-    rows = _take(work, queue, slots)
+    slots = _slots(tx, empty, policy, calls[0].share, is_all_or_none=True)
+    rows = _take(tx, queue, slots)
     if not rows and slots.share is not None:
-        rows = _take(work, queue, msgspec.structs.replace(slots, share=None))
+        rows = _take(tx, queue, msgspec.structs.replace(slots, share=None))
     if rows and rows[0][_TOKEN] is None:
         return False
-    _hand_out(work, rows, empty)
+    _hand_out(tx, rows, empty)
     return True
 
 
-def _fill(work: Work, queue: str, empty: list[Receive], policy: Policy, share: Share | None) -> list[Receive]:
+def _fill(tx: Transaction, queue: str, empty: list[Receive], policy: Policy, share: Share | None) -> list[Receive]:
     """Gives a message to each that wants one; returns those who got one that was past its time."""
-    slots = _slots(work, empty, policy, share)
-    rows = _take(work, queue, slots)
+    slots = _slots(tx, empty, policy, share)
+    rows = _take(tx, queue, slots)
     locked = [number for number, row in enumerate(rows) if row[_TOKEN] is None]
-    left = _lease_locked(work, rows, locked, empty, slots, policy) if locked else []
-    _hand_out(work, rows, empty)
+    left = _lease_locked(tx, rows, locked, empty, slots, policy) if locked else []
+    _hand_out(tx, rows, empty)
     return left
 
 
-def _take(work: Work, queue: str, slots: Slots) -> list[Row]:
+def _take(tx: Transaction, queue: str, slots: Slots) -> list[Row]:
     def take(place: Place) -> Taken:
-        rows = work.session.claim(queue, place, slots, work.now)
+        rows = tx.session.claim(queue, place, slots, tx.now)
         if slots.share is not None:
             return [row[:_HEAD] for row in rows], rows[0][_HEAD:] if rows else None
         is_leased = rows and (rows[0][_TOKEN] is not None or not slots.is_all_or_none)
         return rows, (-rows[-1][_PRIORITY], rows[-1][_SEQ]) if is_leased else None
 
-    return work.heads.take(queue, work.lowest.get(queue), take, is_choosy=slots.share is not None)
+    return tx.heads.take(queue, tx.lowest.get(queue), take, is_choosy=slots.share is not None)
 
 
-def _hand_out(work: Work, rows: list[Row], empty: list[Receive]) -> None:
+def _hand_out(tx: Transaction, rows: list[Row], empty: list[Receive]) -> None:
     """Those with a token, in the order in which their receivers came."""
     start = 0
     while start < len(rows):
         call = empty[start]
         end = start + empty.count(call)  # they stand together
-        _give(work, call, [row for row in rows[start:end] if row[_TOKEN] is not None])
+        _give(tx, call, [row for row in rows[start:end] if row[_TOKEN] is not None])
         start = end
 
 
-def _give(work: Work, call: Receive, rows: list[Row]) -> None:
+def _give(tx: Transaction, call: Receive, rows: list[Row]) -> None:
     if not rows:
         return
     call.result = [*(call.result or ()), *rows]
-    work.wakes_at(call.topic, min([row[_UNTIL] for row in rows]))
-    if work.tally is not None:
-        work.tally.counts[call.queue, "delivered"] += len(rows)
-        work.tally.delivered.append((call.queue, [(row[_SEQ], row[2] - 1, row[8]) for row in rows]))
+    tx.wakes_at(call.topic, min([row[_UNTIL] for row in rows]))
+    if tx.tally is not None:
+        tx.tally.counts[call.queue, "delivered"] += len(rows)
+        tx.tally.delivered.append((call.queue, [(row[_SEQ], row[2] - 1, row[8]) for row in rows]))
 
 
-def _slots(work: Work, empty: list[Receive], policy: Policy, share: Share | None, *, is_all_or_none: bool = False) -> Slots:
+def _slots(tx: Transaction, empty: list[Receive], policy: Policy, share: Share | None, *, is_all_or_none: bool = False) -> Slots:
     actors: list[str | None] = []
     if policy.audit:
-        actors = [call.consumer or call.actor or work.own_actor for call in empty]
+        actors = [call.consumer or call.actor or tx.own_actor for call in empty]
     return Slots(
         tokens=new_tokens(len(empty)),
-        untils=[work.now + (call.lease_ms or policy.lease_ms) for call in empty],
+        untils=[tx.now + (call.lease_ms or policy.lease_ms) for call in empty],
         consumers=[call.consumer for call in empty],
         actors=actors,
         mark=MODE_MARKS[empty[0].delivery] if empty[0].delivery else 0,
         is_audited=policy.audit,
-        is_counted=work.tally is not None,
+        is_counted=tx.tally is not None,
         is_all_or_none=is_all_or_none,
         share=share,
     )
 
 
-def _lease_locked(work: Work, rows: list[Row], locked: list[int], empty: list[Receive], slots: Slots, policy: Policy) -> list[Receive]:
+def _lease_locked(tx: Transaction, rows: list[Row], locked: list[int], empty: list[Receive], slots: Slots, policy: Policy) -> list[Receive]:
     """Leases those of the locked ones that may be delivered, in the rows themselves, and routes out the others."""
     mode = empty[0].delivery or policy.delivery
-    full = {row[_SEQ]: row for row in work.session.rows("look_at_ready", seqs=[rows[number][_SEQ] for number in locked])}
+    full = {row[_SEQ]: row for row in tx.session.rows("look_at_ready", seqs=[rows[number][_SEQ] for number in locked])}
     ended: list[int] = []
     left: list[Receive] = []
     for number in locked:
         call, row = empty[number], full[rows[number][_SEQ]]
-        if is_ended(row, work.now, mode):
+        if is_ended(row, tx.now, mode):
             ended.append(row[_SEQ])
             left.append(call)
         else:
-            end = _lease_one(work, call, row, slots.tokens[number], slots.untils[number], slots.mark, policy)
+            end = _lease_one(tx, call, row, slots.tokens[number], slots.untils[number], slots.mark, policy)
             rows[number] = (row[0], call.queue, row[3] + 1, slots.tokens[number], end, *row[7:15])
     if ended:
-        route_out(work, ended, policy, mode)
+        route_out(tx, ended, policy, mode)
     return left
 
 
-def _lease_one(work: Work, call: Receive, row: Row, token: int, until: int, mark: int, policy: Policy) -> int:
+def _lease_one(tx: Transaction, call: Receive, row: Row, token: int, until: int, mark: int, policy: Policy) -> int:
     """A message with an end of its own; returns the end of its lease."""
     seq, ranking, position, attempts, expires_at, error, marks = row[:7]
-    end = lifecycle.lease_until(work.now, until - work.now, row[10] + row[15]) if marks & HAS_DEADLINE else until
-    work.changes["delete_ready"].append((call.queue, ranking, position, seq))
+    end = lifecycle.lease_until(tx.now, until - tx.now, row[10] + row[15]) if marks & HAS_DEADLINE else until
+    tx.changes["delete_ready"].append((call.queue, ranking, position, seq))
     if position != seq:
-        work.changes["delete_moved"].append(seq)
-    work.changes["insert_leased"].append(
-        (seq, call.queue, end, token, call.consumer, work.now, attempts + 1, expires_at, error, marks | mark)
-    )
+        tx.changes["delete_moved"].append(seq)
+    tx.changes["insert_leased"].append((seq, call.queue, end, token, call.consumer, tx.now, attempts + 1, expires_at, error, marks | mark))
     if policy.audit:
-        actor = call.consumer or call.actor or work.own_actor
-        work.changes["insert_audit"].append((work.now, call.queue, seq, "delivered", attempts + 1, actor, None))
+        actor = call.consumer or call.actor or tx.own_actor
+        tx.changes["insert_audit"].append((tx.now, call.queue, seq, "delivered", attempts + 1, actor, None))
     return end
 
 
@@ -159,9 +157,9 @@ def is_ended(row: Row, now: int, mode: DeliveryMode) -> bool:
     )
 
 
-def route_out(work: Work, ended: list[int], policy: Policy, mode: DeliveryMode) -> None:
+def route_out(tx: Transaction, ended: list[int], policy: Policy, mode: DeliveryMode) -> None:
     """Ready messages past their time, to where they belong."""
     effective = msgspec.structs.replace(policy, delivery=mode)
-    for held in hold(work.session, ended, State.READY):
-        expire(work, held, effective)
-    groups.call_up(work)
+    for held in hold(tx.session, ended, State.READY):
+        expire(tx, held, effective)
+    groups.promote_next(tx)

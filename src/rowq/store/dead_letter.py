@@ -14,10 +14,10 @@ from rowq.model.failure import matches
 from rowq.model.fingerprint import LOOKED_AT, fingerprint
 from rowq.model.message import State, Where
 from rowq.store import groups
-from rowq.store.locked_message import Held, hold
+from rowq.store.locked_message import LockedMessage, hold
 from rowq.store.lookup import only, seqs_of
 from rowq.store.operate import remove
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 from rowq.store.transition import move
 
 _CANDIDATES = 500
@@ -36,19 +36,19 @@ class Chosen(msgspec.Struct, frozen=True):
     after: int
     limit: int
 
-    def __call__(self, work: Work) -> tuple[int, int | None]:
+    def __call__(self, tx: Transaction) -> tuple[int, int | None]:
         """How many went, and where to go on: a position among the ids, or a seq; None at the end."""
-        seqs, after = self._seqs_of_ids(work) if self.ids is not None else self._seqs_of_filter(work)
+        seqs, after = self._seqs_of_ids(tx) if self.ids is not None else self._seqs_of_filter(tx)
         named = None if self.ids is None else set(self._piece)
-        held = [one for one in hold(work.session, seqs, State.DEAD) if self._is_meant(one, named)] if seqs else []
-        self._treat(work, held)
-        groups.call_up(work)
+        held = [one for one in hold(tx.session, seqs, State.DEAD) if self._is_meant(one, named)] if seqs else []
+        self._treat(tx, held)
+        groups.promote_next(tx)
         return len(held), after
 
-    def _treat(self, work: Work, held: list[Held]) -> None:
+    def _treat(self, tx: Transaction, held: list[LockedMessage]) -> None:
         raise NotImplementedError
 
-    def _is_meant(self, one: Held, named: set[str] | None) -> bool:
+    def _is_meant(self, one: LockedMessage, named: set[str] | None) -> bool:
         """An id of another database may carry the seq of one of ours; and since it was chosen, a letter may have died once more."""
         if one.queue != self.queue or not (named is None or one.own_id in named or message_id(one.seq, one.sent_at) in named):
             return False
@@ -58,16 +58,16 @@ class Chosen(msgspec.Struct, frozen=True):
     def _piece(self) -> list[str]:
         return (self.ids or [])[self.after : self.after + self.limit]
 
-    def _seqs_of_ids(self, work: Work) -> tuple[list[int], int | None]:
+    def _seqs_of_ids(self, tx: Transaction) -> tuple[list[int], int | None]:
         piece = self._piece
         seqs: list[int] = []
         for id in piece:
             with suppress(MessageNotFound):
-                seqs.extend(seqs_of(work.session, id, only(self.queue)))
+                seqs.extend(seqs_of(tx.session, id, only(self.queue)))
         return sorted(seqs), self.after + len(piece) if len(piece) == self.limit else None
 
-    def _seqs_of_filter(self, work: Work) -> tuple[list[int], int | None]:
-        rows = work.session.rows(
+    def _seqs_of_filter(self, tx: Transaction) -> tuple[list[int], int | None]:
+        rows = tx.session.rows(
             "list_dead_where",
             queue=self.queue,
             after=self.after,
@@ -93,12 +93,12 @@ class Redrive(Chosen, frozen=True):
 
     event: ClassVar[str] = "dead_redriven"
 
-    def _treat(self, work: Work, held: list[Held]) -> None:
+    def _treat(self, tx: Transaction, held: list[LockedMessage]) -> None:
         for one in held:
-            work.audit(self.queue, one.seq, "redriven", detail=one.reason)
-            move(work, one, lifecycle.after_redrive(one.standing, work.policy(self.queue), work.now))
-        work.policies.known(work.session, self.queue).depth_bound = None  # more messages are in it than were sent
-        work.has_redriven = True
+            tx.audit(self.queue, one.seq, "redriven", detail=one.reason)
+            move(tx, one, lifecycle.after_redrive(one.standing, tx.policy(self.queue), tx.now))
+        tx.policies.known(tx.session, self.queue).depth_bound = None  # more messages are in it than were sent
+        tx.has_redriven = True
 
 
 class Deletion(Chosen, frozen=True):
@@ -106,13 +106,13 @@ class Deletion(Chosen, frozen=True):
 
     event: ClassVar[str] = "dead_deleted"
 
-    def _treat(self, work: Work, held: list[Held]) -> None:
+    def _treat(self, tx: Transaction, held: list[LockedMessage]) -> None:
         for one in held:
-            remove(work, one, "deleted")
+            remove(tx, one, "deleted")
 
 
-def note(work: Work, count: int, *, queue: str, event: str) -> None:
+def note(tx: Transaction, count: int, *, queue: str, event: str) -> None:
     """What somebody did to them, beside the line that each of them has."""
     if count:
-        work.audit(queue, None, event, detail=f"{count} dead letter{'' if count == 1 else 's'}")
-        work.flush()
+        tx.audit(queue, None, event, detail=f"{count} dead letter{'' if count == 1 else 's'}")
+        tx.flush()

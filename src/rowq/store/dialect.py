@@ -16,8 +16,8 @@ import msgspec
 from rowq.clock import Clock, SystemClock
 from rowq.errors import InvalidArgument
 from rowq.model.member import Share
-from rowq.store.notify.notifier import Herald, Place
-from rowq.store.watermark import Horizon, OneWriterHorizon
+from rowq.store.notify.notifier import Notifier, Place
+from rowq.store.watermark import OneWriterWatermark, Watermark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,7 +153,7 @@ class Dialect(ABC):
     tidy_every: ClassVar[int]
     """Seconds between two times that `tidy` is called."""
 
-    can_fly: ClassVar[bool] = False
+    can_bridge: ClassVar[bool] = False
     """Whether it can be waited for inside an event loop (see store/greenlet_bridge.py)."""
 
     timeout: float
@@ -164,7 +164,7 @@ class Dialect(ABC):
         """A transaction that is committed at the end, on disk if durable, or rolled back on any error. An impatient one raises
         WouldWait where somebody else's transaction stands in its way for long."""
 
-    def striking(self) -> AbstractContextManager[Session] | None:
+    def autocommitting(self) -> AbstractContextManager[Session] | None:
         """A session in which every statement is a transaction of its own, where that is as durable as any; None where it is not."""
         return None
 
@@ -201,7 +201,7 @@ class Dialect(ABC):
         """The time that all who use this database agree on."""
         return SystemClock()
 
-    def herald(self) -> Herald | None:
+    def notifier(self) -> Notifier | None:
         """The database's own way of telling other processes, where it has one."""
         return None
 
@@ -209,9 +209,9 @@ class Dialect(ABC):
         """The database's own way of giving and taking whole tables as Arrow, where it has one and its driver is installed."""
         return None
 
-    def horizon(self) -> Horizon:
+    def watermark(self) -> Watermark:
         """How far the logs are settled."""
-        return OneWriterHorizon(self.reading)
+        return OneWriterWatermark(self.reading)
 
     def make_door(self, queue: str) -> None:  # noqa: ARG002
         """Procedures and views in a schema of the queue's name, where the database can have them (see peq.py)."""

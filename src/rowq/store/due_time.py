@@ -11,7 +11,7 @@ import threading
 
 import msgspec
 
-from rowq.store.transaction import Look, Work
+from rowq.store.transaction import Look, Transaction
 
 LOOK_EVERY_MS = 100
 """Another process may have scheduled something that we know nothing of."""
@@ -60,12 +60,12 @@ class Times:
         known = self._topics.get(topic)
         return None if known is None else known.next
 
-    def learn(self, work: Work) -> None:
+    def learn(self, tx: Transaction) -> None:
         """Takes over what a transaction has found out, once it is committed."""
         with self._lock:
-            for topic, look in work.looked.items():
-                self._looked(self._of(topic), look, work.now)
-            for topic, due in work.due.items():
+            for topic, look in tx.looked.items():
+                self._looked(self._of(topic), look, tx.now)
+            for topic, due in tx.due.items():
                 known = self._of(topic)
                 if known.next is None or due < known.next:
                     known.next = due

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 
-def take(work: Work, name: str, holder: str, held_until: int) -> bool:
+def take(tx: Transaction, name: str, holder: str, held_until: int) -> bool:
     """True when the duty is the holder's from now on, or was already."""
-    values = {"name": name, "holder": holder, "now": work.now, "held_until": held_until}
-    if work.session.run("take_duty", **values):
+    values = {"name": name, "holder": holder, "now": tx.now, "held_until": held_until}
+    if tx.session.run("take_duty", **values):
         return True
-    return bool(work.session.run("offer_duty", name=name) and work.session.run("take_duty", **values))
+    return bool(tx.session.run("offer_duty", name=name) and tx.session.run("take_duty", **values))
 
 
-def leave(work: Work, name: str, holder: str) -> None:
-    work.session.write("leave_duty", name=name, holder=holder)
+def leave(tx: Transaction, name: str, holder: str) -> None:
+    tx.session.write("leave_duty", name=name, holder=holder)

@@ -26,7 +26,7 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-class Flight(greenlet):
+class GreenletBridge(greenlet):
     def __init__(self, loop: asyncio.AbstractEventLoop, run: Callable[[], None]) -> None:
         super().__init__(run)
         self._loop = loop
@@ -161,16 +161,16 @@ async def fly(function: Callable[[], T]) -> T:
         except BaseException as error:
             landed.set_exception(error)
 
-    flight = Flight(landed.get_loop(), run)
-    flight.gr_context = contextvars.copy_context()
-    flight.take_off()
+    bridge = GreenletBridge(landed.get_loop(), run)
+    bridge.gr_context = contextvars.copy_context()
+    bridge.take_off()
     cancelled: asyncio.CancelledError | None = None
     while not landed.done():
         try:
             await asyncio.wait([landed])
         except asyncio.CancelledError as error:
             if cancelled is None:
-                flight.cancel()
+                bridge.cancel()
             cancelled = error
     if cancelled is not None:
         landed.exception()  # is of no interest any more
@@ -180,31 +180,31 @@ async def fly(function: Callable[[], T]) -> T:
 
 def finished(answer: Any, *, shielded: bool = False) -> Any:
     """What a driver gives: the answer itself, or, where its connection belongs to an event loop, something to await."""
-    flight = current()
-    return flight.wait_for(answer, shielded=shielded) if flight is not None and inspect.isawaitable(answer) else answer
+    bridge = current()
+    return bridge.wait_for(answer, shielded=shielded) if bridge is not None and inspect.isawaitable(answer) else answer
 
 
-def current() -> Flight | None:
+def current() -> GreenletBridge | None:
     """The one that this code is in."""
     here: Any = getcurrent()
-    return here if isinstance(here, Flight) else None
+    return here if isinstance(here, GreenletBridge) else None
 
 
 def others_ms() -> int:
     """Time that was not spent waiting for an answer, but for a loop that was busy with something else."""
-    flight = current()
-    return 0 if flight is None else int(flight.others * 1000)
+    bridge = current()
+    return 0 if bridge is None else int(bridge.others * 1000)
 
 
 def slowly(function: Callable[[], T], unwanted: Callable[[T], None] = lambda result: None) -> T:
     """What waits by itself, wherever it is called. `unwanted`: what becomes of a result when the loop has ended before it came."""
-    flight = current()
-    return function() if flight is None else flight.wait_for_thread(function, unwanted)
+    bridge = current()
+    return function() if bridge is None else bridge.wait_for_thread(function, unwanted)
 
 
 def pause(seconds: float) -> None:
-    flight = current()
-    if flight is None:
+    bridge = current()
+    if bridge is None:
         time.sleep(seconds)
     else:
-        flight.wait_for_time(seconds)
+        bridge.wait_for_time(seconds)

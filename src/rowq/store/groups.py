@@ -10,85 +10,85 @@ from collections import defaultdict
 
 from rowq.model.message import State
 from rowq.store.lock import lock_groups
-from rowq.store.locked_message import Held, hold
+from rowq.store.locked_message import LockedMessage, hold
 from rowq.store.place import put_ready, put_scheduled, take_out
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 _PIECE = 1_000
 """Longer lists MariaDB does not look up one by one."""
 
 
-def join(work: Work, queue: str, group: str, seq: int) -> bool:
+def join(tx: Transaction, queue: str, group: str, seq: int) -> bool:
     """True when a message that comes back becomes the head of its group, False when it must stay behind one.
 
     Order is by sending: a younger head that still waits steps back. One that is leased has its turn; if it comes back, it steps back then.
     """
-    work.flush()
-    head = lock_groups(work.session, queue, [group]).get(group)
-    if head is not None and (head < seq or not _steps_back(work, head)):
+    tx.flush()
+    head = lock_groups(tx.session, queue, [group]).get(group)
+    if head is not None and (head < seq or not _steps_back(tx, head)):
         return False
-    work.changes["set_group_head"].append((queue, group, seq))
+    tx.changes["set_group_head"].append((queue, group, seq))
     return True
 
 
-def _steps_back(work: Work, head: int) -> bool:
-    for held in hold(work.session, [head], State.SCHEDULED, State.READY):
-        due = held.place if held.state is State.SCHEDULED else work.now
-        take_out(work, held)
-        work.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, due, held.attempts, held.expires_at, held.error))
+def _steps_back(tx: Transaction, head: int) -> bool:
+    for held in hold(tx.session, [head], State.SCHEDULED, State.READY):
+        due = held.place if held.state is State.SCHEDULED else tx.now
+        take_out(tx, held)
+        tx.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, due, held.attempts, held.expires_at, held.error))
         return True
     return False
 
 
-def call_up(work: Work) -> None:
+def promote_next(tx: Transaction) -> None:
     """Writes what was gathered. Then, where a head has left for good, or has come back while an older message of its group waits, the next
     takes its place; an empty group ends."""
-    work.flush()
-    if not work.leaving and not work.returning:
+    tx.flush()
+    if not tx.leaving and not tx.returning:
         return
     by_queue: defaultdict[str, list[str]] = defaultdict(list)
-    for queue, group in sorted({*work.leaving, *work.returning}):
+    for queue, group in sorted({*tx.leaving, *tx.returning}):
         by_queue[queue].append(group)
     for queue, groups in by_queue.items():
         for start in range(0, len(groups), _PIECE):
-            heads = lock_groups(work.session, queue, groups[start : start + _PIECE])
-            left = {group for group, head in heads.items() if head in work.leaving.get((queue, group), ())}
-            returned = {group: head for group, head in heads.items() if head in work.returning.get((queue, group), ())}
-            left |= _overtaken(work, queue, returned)
+            heads = lock_groups(tx.session, queue, groups[start : start + _PIECE])
+            left = {group for group, head in heads.items() if head in tx.leaving.get((queue, group), ())}
+            returned = {group: head for group, head in heads.items() if head in tx.returning.get((queue, group), ())}
+            left |= _overtaken(tx, queue, returned)
             while left:
-                left -= _follow(work, queue, left)
-    work.leaving.clear()
-    work.returning.clear()
-    work.flush()
+                left -= _follow(tx, queue, left)
+    tx.leaving.clear()
+    tx.returning.clear()
+    tx.flush()
 
 
-def _overtaken(work: Work, queue: str, returned: dict[str, int]) -> set[str]:
+def _overtaken(tx: Transaction, queue: str, returned: dict[str, int]) -> set[str]:
     """Groups whose head has come back, and has stepped back behind an older message: a dead letter that was redriven meanwhile."""
     if not returned:
         return set()
-    following: dict[str, int | None] = dict(work.session.rows("find_following", queue=queue, groups=sorted(returned)))
+    following: dict[str, int | None] = dict(tx.session.rows("find_following", queue=queue, groups=sorted(returned)))
     older = [group for group, head in returned.items() if (first := following.get(group)) is not None and first < head]
-    return {group for group in older if _steps_back(work, returned[group])}
+    return {group for group in older if _steps_back(tx, returned[group])}
 
 
-def _follow(work: Work, queue: str, left: set[str]) -> set[str]:
+def _follow(tx: Transaction, queue: str, left: set[str]) -> set[str]:
     """Gives groups that have lost their head the next one; returns those that are done with.
 
     Somebody may write a blocked row anew, or take it away, between our looking at it and our holding it: then we look again."""
-    following: dict[str, int | None] = dict(work.session.rows("find_following", queue=queue, groups=sorted(left)))
+    following: dict[str, int | None] = dict(tx.session.rows("find_following", queue=queue, groups=sorted(left)))
     ended = {group for group in left if following.get(group) is None}
-    work.changes["delete_group_head"].extend((queue, group) for group in sorted(ended))
-    held = hold(work.session, sorted(seq for seq in following.values() if seq is not None), State.BLOCKED)
+    tx.changes["delete_group_head"].extend((queue, group) for group in sorted(ended))
+    held = hold(tx.session, sorted(seq for seq in following.values() if seq is not None), State.BLOCKED)
     for one in held:
-        work.changes["set_group_head"].append((queue, one.group_key, one.seq))
-        _release(work, one)
+        tx.changes["set_group_head"].append((queue, one.group_key, one.seq))
+        _release(tx, one)
     return ended | {one.group_key or "" for one in held}
 
 
-def _release(work: Work, held: Held) -> None:
-    take_out(work, held)
+def _release(tx: Transaction, held: LockedMessage) -> None:
+    take_out(tx, held)
     tail = (held.attempts, held.expires_at, held.error)
-    if held.place is not None and held.place > work.now:
-        put_scheduled(work, held.queue, held.place, held.seq, *tail)
+    if held.place is not None and held.place > tx.now:
+        put_scheduled(tx, held.queue, held.place, held.seq, *tail)
     else:
-        put_ready(work, held.queue, held.priority, held.seq, held.seq, *tail)
+        put_ready(tx, held.queue, held.priority, held.seq, held.seq, *tail)

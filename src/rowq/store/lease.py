@@ -18,86 +18,86 @@ from rowq.store.due_time import FOR_EVER, HORIZON_MS
 from rowq.store.head_hint import Taken
 from rowq.store.notify.notifier import Place
 from rowq.store.share import take_own
-from rowq.store.transaction import Look, Work
+from rowq.store.transaction import Look, Transaction
 
 _SOME_MORE = 100
 _COMMON = ("queue", "lease_until", "consumer", "leased_at", "attempts", "marks")
 
 
-def lease(work: Work, queue: str, calls: list[Receive], look: Look | None) -> None:
+def lease(tx: Transaction, queue: str, calls: list[Receive], look: Look | None) -> None:
     """Serves calls of one queue, or of its dead letters, in the order of their arrival."""
-    policy = work.policy(queue)
+    policy = tx.policy(queue)
     wanted = sum([call.max for call in calls])
     if policy.paused:
         wanted, look = 0, None
     if look is not None:
-        started = _stopwatch(work)
-        expiry.take_up(work, queue, wanted + _SOME_MORE, look)
-        look.took_ms = _stopwatch(work) - started
-    tokens = _fill_bucket(work, queue, policy)
+        started = _stopwatch(tx)
+        expiry.take_up(tx, queue, wanted + _SOME_MORE, look)
+        look.took_ms = _stopwatch(tx) - started
+    tokens = _fill_bucket(tx, queue, policy)
     if tokens is not None:
         wanted = min(wanted, int(tokens))
     if calls[0].share is None:
-        _lease_any(work, queue, calls, policy, wanted)
+        _lease_any(tx, queue, calls, policy, wanted)
     else:
-        _lease_shared(work, queue, calls, policy, wanted, calls[0].share)
+        _lease_shared(tx, queue, calls, policy, wanted, calls[0].share)
     handed = sum([len(call.result or ()) for call in calls])
     if tokens is not None:
-        _draw_from_bucket(work, queue, policy, tokens, handed)
+        _draw_from_bucket(tx, queue, policy, tokens, handed)
     if look is not None:
-        _look_ahead(work, calls[0], look, is_short=handed < wanted)
+        _look_ahead(tx, calls[0], look, is_short=handed < wanted)
 
 
-def _lease_any(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
-    if work.session.does_at_once and not calls[0].from_dead:
-        claim(work, queue, calls, policy, wanted, share)
+def _lease_any(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
+    if tx.session.does_at_once and not calls[0].from_dead:
+        claim(tx, queue, calls, policy, wanted, share)
     else:
-        _lease_in_steps(work, queue, calls, policy, wanted, share)
+        _lease_in_steps(tx, queue, calls, policy, wanted, share)
 
 
-def _lease_shared(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share) -> None:
+def _lease_shared(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share) -> None:
     """To each of its own share first. Who finds nothing there takes what others have left, the oldest first."""
-    _lease_any(work, queue, calls, policy, wanted, share)
+    _lease_any(tx, queue, calls, policy, wanted, share)
     wanted -= sum([len(call.result or ()) for call in calls])
     empty = [call for call in calls if not call.result]
     if empty:
-        _lease_any(work, queue, empty, policy, min(wanted, sum([call.max for call in empty])))
+        _lease_any(tx, queue, empty, policy, min(wanted, sum([call.max for call in empty])))
 
 
-def _lease_in_steps(work: Work, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None) -> None:
+def _lease_in_steps(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None) -> None:
     mode = calls[0].delivery or policy.delivery
-    rows = _dead_rows(work, queue, policy, wanted) if calls[0].from_dead else _ready_rows(work, queue, policy, mode, wanted, share)
+    rows = _dead_rows(tx, queue, policy, wanted) if calls[0].from_dead else _ready_rows(tx, queue, policy, mode, wanted, share)
     for call in calls:
-        call.result = _hand_out(work, call, policy, rows)
-    work.flush()
-    for actor, seqs in work.delivered.items():
-        work.session.write("audit_delivered", seqs=seqs, actor=actor)
-    work.delivered.clear()
-    groups.call_up(work)
+        call.result = _hand_out(tx, call, policy, rows)
+    tx.flush()
+    for actor, seqs in tx.delivered.items():
+        tx.session.write("audit_delivered", seqs=seqs, actor=actor)
+    tx.delivered.clear()
+    groups.promote_next(tx)
 
 
-def _ready_rows(work: Work, queue: str, policy: Policy, mode: DeliveryMode, wanted: int, share: Share | None) -> Iterator[Row]:
+def _ready_rows(tx: Transaction, queue: str, policy: Policy, mode: DeliveryMode, wanted: int, share: Share | None) -> Iterator[Row]:
     """Ready rows that may be delivered. Those past their time are routed out, and the next ones looked at instead."""
     while wanted > 0:
-        rows = _take(work, queue, wanted) if share is None else take_own(work, queue, share, wanted)
-        ended = [row[0] for row in rows if is_ended(row, work.now, mode)]
+        rows = _take(tx, queue, wanted) if share is None else take_own(tx, queue, share, wanted)
+        ended = [row[0] for row in rows if is_ended(row, tx.now, mode)]
         if ended:
             left_out = set(ended)
             rows = [row for row in rows if row[0] not in left_out]
-        if ended or share or not work.session.is_alone:
-            work.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
+        if ended or share or not tx.session.is_alone:
+            tx.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
         else:
-            _delete_runs(work, queue, rows)
-        work.changes["delete_moved"].extend([row[0] for row in rows if row[2] != row[0]])
+            _delete_runs(tx, queue, rows)
+        tx.changes["delete_moved"].extend([row[0] for row in rows if row[2] != row[0]])
         wanted -= len(rows)
         yield from rows
         if not ended:
             return
-        route_out(work, ended, policy, mode)
+        route_out(tx, ended, policy, mode)
 
 
-def _take(work: Work, queue: str, limit: int) -> list[Row]:
-    session = work.session
+def _take(tx: Transaction, queue: str, limit: int) -> list[Row]:
+    session = tx.session
     if session.is_alone:
         return session.rows("take_ready", queue=queue, limit=limit)
 
@@ -105,52 +105,52 @@ def _take(work: Work, queue: str, limit: int) -> list[Row]:
         rows = session.take_ready(queue, place, limit)
         return rows, None if not rows else (rows[-1][1], rows[-1][2])
 
-    return work.heads.take(queue, work.lowest.get(queue), take)
+    return tx.heads.take(queue, tx.lowest.get(queue), take)
 
 
-def _delete_runs(work: Work, queue: str, rows: list[Row]) -> None:
+def _delete_runs(tx: Transaction, queue: str, rows: list[Row]) -> None:
     """What was taken stands together in the index, rank by rank: one statement for each rank removes it."""
     start = 0
     for end in range(1, len(rows) + 1):
         if end == len(rows) or rows[end][1] != rows[start][1]:
-            work.changes["delete_ready_run"].append((queue, rows[start][1], rows[start][2], rows[end - 1][2]))
+            tx.changes["delete_ready_run"].append((queue, rows[start][1], rows[start][2], rows[end - 1][2]))
             start = end
 
 
-def _dead_rows(work: Work, queue: str, policy: Policy, wanted: int) -> Iterator[Row]:
+def _dead_rows(tx: Transaction, queue: str, policy: Policy, wanted: int) -> Iterator[Row]:
     """Dead letters in the shape of ready rows. Those past dlq_ttl are removed, and the next ones looked at instead."""
-    cutoff = work.now - policy.dlq_ttl_ms if policy.dlq_ttl_ms else -1
+    cutoff = tx.now - policy.dlq_ttl_ms if policy.dlq_ttl_ms else -1
     while wanted > 0:
-        rows = work.session.rows("take_dead", queue=queue, now=work.now, limit=wanted)
+        rows = tx.session.rows("take_dead", queue=queue, now=tx.now, limit=wanted)
         kept = [row for row in rows if row[5] > cutoff]
-        work.changes["delete_dead"].extend([(queue, row[0]) for row in kept])
+        tx.changes["delete_dead"].extend([(queue, row[0]) for row in kept])
         wanted -= len(kept)
         yield from kept
         if len(kept) == len(rows):
             return
-        expiry.remove_dead(work, queue, [row[0] for row in rows if row[5] <= cutoff])
+        expiry.remove_dead(tx, queue, [row[0] for row in rows if row[5] <= cutoff])
 
 
-def _hand_out(work: Work, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:
+def _hand_out(tx: Transaction, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:
     """Rows for `rows.to_deliveries`: seq, queue, attempt, token, end of the lease, and the body."""
-    work.act_for(call.actor)
+    tx.act_for(call.actor)
     chosen = list(islice(rows, call.max))
     lease_ms = call.lease_ms or policy.lease_ms
-    handed = (_lease_dead if call.from_dead else _lease_ready)(work, call, chosen, lease_ms)
+    handed = (_lease_dead if call.from_dead else _lease_ready)(tx, call, chosen, lease_ms)
     if handed:
-        work.wakes_at(call.topic, min([row[4] for row in handed]))
-    if work.tally is not None and handed:
-        count(work.tally, call, chosen)
+        tx.wakes_at(call.topic, min([row[4] for row in handed]))
+    if tx.tally is not None and handed:
+        count(tx.tally, call, chosen)
     if policy.audit and len(handed) == 1:
         seq, queue, attempt = handed[0][:3]
-        work.changes["insert_audit"].append((work.now, queue, seq, "delivered", attempt, call.consumer or work.actor, None))
+        tx.changes["insert_audit"].append((tx.now, queue, seq, "delivered", attempt, call.consumer or tx.actor, None))
     elif policy.audit and handed:
-        work.delivered[work.actor].extend([row[0] for row in handed])
+        tx.delivered[tx.actor].extend([row[0] for row in handed])
     return handed
 
 
-def _lease_ready(work: Work, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:
-    now, queue, consumer = work.now, call.queue, call.consumer
+def _lease_ready(tx: Transaction, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:
+    now, queue, consumer = tx.now, call.queue, call.consumer
     until = now + lease_ms
     mode_mark = MODE_MARKS[call.delivery] if call.delivery else 0
     tokens = new_tokens(len(rows))
@@ -158,13 +158,13 @@ def _lease_ready(work: Work, call: Receive, rows: list[Row], lease_ms: int) -> l
         leases = dict(zip([row[0] for row in rows], tokens, strict=True))
         attempts = rows[0][3] + 1
         common = (queue, until, consumer, now, attempts, mode_mark)
-        work.session.insert_leased_alike(leases, dict(zip(_COMMON, common, strict=True)))
+        tx.session.insert_leased_alike(leases, dict(zip(_COMMON, common, strict=True)))
         return [(row[0], queue, attempts, token, until, *row[7:15]) for row, token in zip(rows, tokens, strict=True)]
     handed = []
     for row, token in zip(rows, tokens, strict=True):
         seq, _, _, attempts, expires_at, error, marks = row[:7]
         end = lifecycle.lease_until(now, lease_ms, row[10] + row[15]) if marks & HAS_DEADLINE else until
-        work.changes["insert_leased"].append((seq, queue, end, token, consumer, now, attempts + 1, expires_at, error, marks | mode_mark))
+        tx.changes["insert_leased"].append((seq, queue, end, token, consumer, now, attempts + 1, expires_at, error, marks | mode_mark))
         handed.append((seq, queue, attempts + 1, token, end, *row[7:15]))
     return handed
 
@@ -175,47 +175,47 @@ def _are_alike(rows: list[Row]) -> bool:
     return first[1:] == (None, None, 0) and [row[3:7] for row in rows].count(first) == len(rows)
 
 
-def _lease_dead(work: Work, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:
-    until, handed = work.now + lease_ms, []
+def _lease_dead(tx: Transaction, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:
+    until, handed = tx.now + lease_ms, []
     for row, token in zip(rows, new_tokens(len(rows)), strict=True):
         seq, attempts, redeliveries, reason, error, died_at, marks, *body = row
-        work.changes["insert_leased_dead"].append(
-            (seq, call.queue, until, token, call.consumer, work.now, attempts, error, marks, reason, died_at, redeliveries + 1)
+        tx.changes["insert_leased_dead"].append(
+            (seq, call.queue, until, token, call.consumer, tx.now, attempts, error, marks, reason, died_at, redeliveries + 1)
         )
         handed.append((seq, call.queue, redeliveries + 1, token, until, *body))
     return handed
 
 
-def _fill_bucket(work: Work, queue: str, policy: Policy) -> float | None:
+def _fill_bucket(tx: Transaction, queue: str, policy: Policy) -> float | None:
     """A queue with a throughput_limit has a bucket that fills by the second and holds one second's worth; None without a limit."""
     limit = policy.throughput_limit
     if not limit:
         return None
-    row = work.session.row("read_bucket", queue=queue)
-    tokens, filled_at = row or (float(limit), work.now)
-    return float(min(limit, tokens + max(0, work.now - filled_at) * limit / 1000))
+    row = tx.session.row("read_bucket", queue=queue)
+    tokens, filled_at = row or (float(limit), tx.now)
+    return float(min(limit, tokens + max(0, tx.now - filled_at) * limit / 1000))
 
 
-def _draw_from_bucket(work: Work, queue: str, policy: Policy, tokens: float, handed: int) -> None:
+def _draw_from_bucket(tx: Transaction, queue: str, policy: Policy, tokens: float, handed: int) -> None:
     left = tokens - handed
-    work.session.write("write_bucket", queue=queue, tokens=left, filled_at=work.now)
+    tx.session.write("write_bucket", queue=queue, tokens=left, filled_at=tx.now)
     if left < 1:
-        work.wakes_at(queue, work.now + 1 + int((1 - left) * 1000 / policy.throughput_limit))
+        tx.wakes_at(queue, tx.now + 1 + int((1 - left) * 1000 / policy.throughput_limit))
 
 
-def _look_ahead(work: Work, call: Receive, look: Look, *, is_short: bool) -> None:
+def _look_ahead(tx: Transaction, call: Receive, look: Look, *, is_short: bool) -> None:
     """When somebody may wait for what comes next; it is not asked for at a price while there is enough."""
-    work.looked[call.topic] = look
+    tx.looked[call.topic] = look
     if not is_short and not look.is_cheap:
         return
-    started = _stopwatch(work)
-    horizon = work.now + HORIZON_MS if not work.session.is_alone else FOR_EVER
+    started = _stopwatch(tx)
+    ahead = tx.now + HORIZON_MS if not tx.session.is_alone else FOR_EVER
     query = "next_dead_times" if call.from_dead else "next_times"
-    times = work.session.rows(query, queue=call.queue, now=work.now, horizon=horizon)[0]
+    times = tx.session.rows(query, queue=call.queue, now=tx.now, ahead=ahead)[0]
     look.next = min([time for time in times if time is not None], default=None)
-    look.took_ms += _stopwatch(work) - started
+    look.took_ms += _stopwatch(tx) - started
 
 
-def _stopwatch(work: Work) -> int:
+def _stopwatch(tx: Transaction) -> int:
     """It stands while an event loop is busy with something else: what is no fault of the database must not make looks rarer."""
-    return work.clock() - work.session.elsewhere_ms()
+    return tx.clock() - tx.session.elsewhere_ms()

@@ -24,7 +24,7 @@ _MOST_LOOKS = 50
 _backoff = msgspec.json.Decoder(Backoff)
 
 
-class Held(msgspec.Struct):
+class LockedMessage(msgspec.Struct):
     """`place` is where in its table: the position in ready, the due time in scheduled, blocked and dead, the end of the lease."""
 
     state: State
@@ -79,29 +79,29 @@ class Held(msgspec.Struct):
         )
 
 
-def hold(session: Session, seqs: list[int], *states: State) -> list[Held]:
+def hold(session: Session, seqs: list[int], *states: State) -> list[LockedMessage]:
     """Those of the messages that are in one of the states."""
     if not seqs:
         return []
-    held = [Held(state, *row) for state in states for row in session.rows(_QUERIES[state], seqs=seqs)]
+    held = [LockedMessage(state, *row) for state in states for row in session.rows(_QUERIES[state], seqs=seqs)]
     if State.READY in states and len(held) < len(seqs):
-        held += [Held(State.READY, *row) for row in session.rows("hold_ready_moved", seqs=seqs)]
+        held += [LockedMessage(State.READY, *row) for row in session.rows("hold_ready_moved", seqs=seqs)]
     return held
 
 
-def hold_leased(session: Session, seqs: list[int]) -> list[Held]:
-    return [Held(State.LEASED, *row) for row in session.rows("hold_leased", seqs=seqs)]
+def hold_leased(session: Session, seqs: list[int]) -> list[LockedMessage]:
+    return [LockedMessage(State.LEASED, *row) for row in session.rows("hold_leased", seqs=seqs)]
 
 
-def hold_waiting(session: Session, seqs: list[int]) -> list[Held]:
+def hold_waiting(session: Session, seqs: list[int]) -> list[LockedMessage]:
     return _hold_all(session, seqs, "find_waiting", State.BLOCKED, State.SCHEDULED, State.READY)
 
 
-def hold_anywhere(session: Session, seqs: list[int]) -> list[Held]:
+def hold_anywhere(session: Session, seqs: list[int]) -> list[LockedMessage]:
     return _hold_all(session, seqs, "find_unfinished", State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD)
 
 
-def _hold_all(session: Session, seqs: list[int], find: str, *states: State) -> list[Held]:
+def _hold_all(session: Session, seqs: list[int], find: str, *states: State) -> list[LockedMessage]:
     """The states in the order in which messages move on by themselves: one that another transaction moves meanwhile is met further on.
 
     One that it moves back, or writes anew, may be missed all the same: where `find` says that it must be there, it is looked for again."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rowq.model.message import State
-from rowq.store.locked_message import Held
-from rowq.store.transaction import Work
+from rowq.store.locked_message import LockedMessage
+from rowq.store.transaction import Transaction
 
 
-def take_out(work: Work, held: Held) -> None:
-    changes = work.changes
+def take_out(tx: Transaction, held: LockedMessage) -> None:
+    changes = tx.changes
     match held.state:
         case State.LEASED:
             changes["delete_leased"].append(held.seq)
@@ -25,28 +25,28 @@ def take_out(work: Work, held: Held) -> None:
 
 
 def put_ready(
-    work: Work, queue: str, priority: int, position: int, seq: int, attempts: int, expires_at: int | None, error: str | None
+    tx: Transaction, queue: str, priority: int, position: int, seq: int, attempts: int, expires_at: int | None, error: str | None
 ) -> None:
-    work.changes["insert_ready"].append((queue, -priority, position, seq, attempts, expires_at, error))
+    tx.changes["insert_ready"].append((queue, -priority, position, seq, attempts, expires_at, error))
     if position != seq:
-        work.changes["insert_moved"].append((seq, position))
-    work.ready_at(queue, -priority, position)
+        tx.changes["insert_moved"].append((seq, position))
+    tx.ready_at(queue, -priority, position)
 
 
-def put_scheduled(work: Work, queue: str, due: int, seq: int, attempts: int, expires_at: int | None, error: str | None) -> None:
-    work.changes["insert_scheduled"].append((queue, due, seq, attempts, expires_at, error))
-    work.wakes_at(queue, due)
+def put_scheduled(tx: Transaction, queue: str, due: int, seq: int, attempts: int, expires_at: int | None, error: str | None) -> None:
+    tx.changes["insert_scheduled"].append((queue, due, seq, attempts, expires_at, error))
+    tx.wakes_at(queue, due)
 
 
-def put_back(work: Work, held: Held, expires_at: int | None) -> None:
+def put_back(tx: Transaction, held: LockedMessage, expires_at: int | None) -> None:
     """Into the very place it was taken out of, with another expiry."""
     tail = (held.attempts, expires_at, held.error)
     match held.state:
         case State.READY:
-            put_ready(work, held.queue, held.priority, held.place or held.seq, held.seq, *tail)
+            put_ready(tx, held.queue, held.priority, held.place or held.seq, held.seq, *tail)
         case State.SCHEDULED:
-            work.changes["insert_scheduled"].append((held.queue, held.place, held.seq, *tail))
+            tx.changes["insert_scheduled"].append((held.queue, held.place, held.seq, *tail))
         case State.BLOCKED:
-            work.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, held.place, *tail))
+            tx.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, held.place, *tail))
         case _:
             raise AssertionError(f"a {held.state} message does not wait")

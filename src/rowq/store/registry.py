@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rowq.model.member import MOST_SHARES, ConsumerLook, Member, Membership, check_room, is_alive, living, membership, overview
 from rowq.store.dialect import Row, Session
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 KEPT_MS = 86_400_000
 """How long the silent stay where no other consumer of their queue removes them."""
@@ -18,32 +18,32 @@ MOST_COUNTED = 100_000
 """Of the messages that are in flight, in all queues: a person who looks must not have to wait for the rest."""
 
 
-def register(work: Work, queue: str, id: str, dead_after_ms: int) -> Membership:
+def register(tx: Transaction, queue: str, id: str, dead_after_ms: int) -> Membership:
     """Born after all others that are known, whatever the clock says."""
-    others = [row for row in work.session.rows("read_consumers", queue=queue) if row[0] != id]
-    born_at = max([work.now, *(row[1] + 1 for row in others)])
-    me = membership(id, living([*others, (id, born_at, work.now)], work.now, dead_after_ms))
+    others = [row for row in tx.session.rows("read_consumers", queue=queue) if row[0] != id]
+    born_at = max([tx.now, *(row[1] + 1 for row in others)])
+    me = membership(id, living([*others, (id, born_at, tx.now)], tx.now, dead_after_ms))
     check_room(queue, me)
     if len(others) >= MOST_SHARES:
-        _remove_silent(work, queue, others, dead_after_ms)
-    work.session.write("insert_consumer", queue=queue, id=id, born_at=born_at, beat_at=work.now)
+        _remove_silent(tx, queue, others, dead_after_ms)
+    tx.session.write("insert_consumer", queue=queue, id=id, born_at=born_at, beat_at=tx.now)
     return me
 
 
-def beat(work: Work, queue: str, id: str, dead_after_ms: int, remove_dead: bool) -> Membership | None:
+def beat(tx: Transaction, queue: str, id: str, dead_after_ms: int, remove_dead: bool) -> Membership | None:
     """None when it was taken for dead: it is not among the consumers any more."""
-    cutoff = work.now - dead_after_ms
-    if not work.session.run("beat", queue=queue, id=id, beat_at=work.now, cutoff=cutoff):
-        _remove(work, [(queue, id)], cutoff)
+    cutoff = tx.now - dead_after_ms
+    if not tx.session.run("beat", queue=queue, id=id, beat_at=tx.now, cutoff=cutoff):
+        _remove(tx, [(queue, id)], cutoff)
         return None
-    rows = work.session.rows("read_consumers", queue=queue)
+    rows = tx.session.rows("read_consumers", queue=queue)
     if remove_dead:
-        _remove_silent(work, queue, rows, dead_after_ms)
-    return membership(id, living(rows, work.now, dead_after_ms))
+        _remove_silent(tx, queue, rows, dead_after_ms)
+    return membership(id, living(rows, tx.now, dead_after_ms))
 
 
-def leave(work: Work, queue: str, id: str) -> None:
-    work.session.write("delete_consumer", queue=queue, id=id)
+def leave(tx: Transaction, queue: str, id: str) -> None:
+    tx.session.write("delete_consumer", queue=queue, id=id)
 
 
 def members(session: Session, queue: str, now: int, dead_after_ms: int) -> list[Member]:
@@ -58,20 +58,20 @@ def everyone(session: Session, now: int, dead_after_ms: int, sees: Callable[[str
     return overview(registered, held, now, dead_after_ms)[:MOST_LISTED]
 
 
-def retire(work: Work, limit: int) -> int:
+def retire(tx: Transaction, limit: int) -> int:
     """Those that nobody has heard of in a day."""
-    cutoff = work.now - KEPT_MS
-    rows = work.session.rows("list_silent_consumers", cutoff=cutoff, limit=limit)
-    _remove(work, rows, cutoff)
+    cutoff = tx.now - KEPT_MS
+    rows = tx.session.rows("list_silent_consumers", cutoff=cutoff, limit=limit)
+    _remove(tx, rows, cutoff)
     return len(rows)
 
 
-def _remove_silent(work: Work, queue: str, rows: list[Row], dead_after_ms: int) -> None:
-    silent = [(queue, row[0]) for row in rows if not is_alive(row[2], work.now, dead_after_ms)]
-    _remove(work, silent, work.now - dead_after_ms)
+def _remove_silent(tx: Transaction, queue: str, rows: list[Row], dead_after_ms: int) -> None:
+    silent = [(queue, row[0]) for row in rows if not is_alive(row[2], tx.now, dead_after_ms)]
+    _remove(tx, silent, tx.now - dead_after_ms)
 
 
-def _remove(work: Work, keys: list[Row], cutoff: int) -> None:
+def _remove(tx: Transaction, keys: list[Row], cutoff: int) -> None:
     """Of these (queue, id) the silent ones: who has just registered again under its old id stays. In one order, whoever does it."""
     if keys:
-        work.session.many("delete_silent_consumer", ("queue", "id", "cutoff"), [(*key, cutoff) for key in sorted(keys)])
+        tx.session.many("delete_silent_consumer", ("queue", "id", "cutoff"), [(*key, cutoff) for key in sorted(keys)])

@@ -9,7 +9,7 @@ import msgspec
 from rowq.errors import RequestConflict, RowqError
 from rowq.ids import message_ids, origin_of
 from rowq.store.call import Send
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 KEPT_MS = 3_600_000
 """How long an answer is remembered: longer than any client goes on trying."""
@@ -30,12 +30,12 @@ _answer = msgspec.json.Decoder(_Answer).decode
 class Requests:
     """The named requests among calls that arrived together."""
 
-    def __init__(self, work: Work, calls: list[Send]) -> None:
-        self._work = work
+    def __init__(self, tx: Transaction, calls: list[Send]) -> None:
+        self._work = tx
         self._fresh: dict[str, Send] = {}
         self._repeated: list[Send] = []
         ids = sorted({_id(call) for call in calls if call.request is not None})
-        rows = work.session.rows("find_requests", ids=ids) if ids else []
+        rows = tx.session.rows("find_requests", ids=ids) if ids else []
         self._answered = {id: (fingerprint, answer) for id, fingerprint, answer in rows}
 
     def settles(self, call: Send) -> bool:
@@ -71,10 +71,10 @@ class Requests:
                 call.error = first.error if isinstance(first.error, RowqError) else None
 
 
-def retire(work: Work, limit: int) -> int:
-    ids = [row[0] for row in work.session.rows("list_old_requests", cutoff=work.now - KEPT_MS, limit=limit)]
+def retire(tx: Transaction, limit: int) -> int:
+    ids = [row[0] for row in tx.session.rows("list_old_requests", cutoff=tx.now - KEPT_MS, limit=limit)]
     if ids:
-        work.session.write("delete_requests", ids=ids)
+        tx.session.write("delete_requests", ids=ids)
     return len(ids)
 
 

@@ -21,56 +21,56 @@ from rowq.store.locked_message import hold_waiting
 from rowq.store.place import put_back, put_ready, put_scheduled, take_out
 from rowq.store.policy import Known, check_payload
 from rowq.store.request import Requests
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 from rowq.store.transition import expire
 
 _fields = msgspec.structs.astuple
 
 
-def send(work: Work, calls: list[Send]) -> None:
+def send(tx: Transaction, calls: list[Send]) -> None:
     """Writes every call that its queue admits; a call that is refused gets its error and writes nothing."""
-    requests = Requests(work, calls) if any(call.request for call in calls) else None
-    admission = _Admission(work)
+    requests = Requests(tx, calls) if any(call.request for call in calls) else None
+    admission = _Admission(tx)
     admitted = [call for call in calls if not (requests and requests.settles(call)) and admission.lets_in(call)]
     if admitted:
-        _write(work, admitted)
+        _write(tx, admitted)
     if requests:
         requests.remember()
 
 
-def _write(work: Work, admitted: list[Send]) -> None:
+def _write(tx: Transaction, admitted: list[Send]) -> None:
     special = [call for call in admitted if not call.is_plain]
-    waiting = _WaitingKeys(work, special)
-    heads = _Heads(work, special)
-    seq = work.session.draw_seqs(sum([len(call.messages) for call in admitted]))
+    waiting = _WaitingKeys(tx, special)
+    heads = _Heads(tx, special)
+    seq = tx.session.draw_seqs(sum([len(call.messages) for call in admitted]))
     for call in admitted:
-        work.act_for(call.actor)
-        policy = work.policy(call.queue)
+        tx.act_for(call.actor)
+        policy = tx.policy(call.queue)
         if call.is_plain and policy.ttl_ms == 0:
-            call.result = _insert_plain(work, call, seq, policy)
+            call.result = _insert_plain(tx, call, seq, policy)
         else:
             call.result = [
-                waiting.replaced(message) or _insert(work, message, number, policy, waiting, heads)
+                waiting.replaced(message) or _insert(tx, message, number, policy, waiting, heads)
                 for number, message in enumerate(call.messages, seq)
             ]
         seq += len(call.messages)
     heads.leave_unused()
-    work.flush()
+    tx.flush()
 
 
-def _insert_plain(work: Work, call: Send, first: int, policy: Policy) -> list[str]:
+def _insert_plain(tx: Transaction, call: Send, first: int, policy: Policy) -> list[str]:
     """Messages that are ready at once and have nothing hanging on them, in bulk: the hot path."""
-    now, queue, changes, count = work.now, call.queue, work.changes, len(call.messages)
+    now, queue, changes, count = tx.now, call.queue, tx.changes, len(call.messages)
     changes["insert_plain_message"].extend(
         # As a bytearray, which the driver of SQLite takes as it is; bytes it would ask for an adapter first, at twice the price.
         [(seq, now, queue, m.format, bytearray(m.payload), m.priority) for seq, m in enumerate(call.messages, first)]
     )
     _add_run(changes["make_ready"], first, first + count - 1)
-    if work.tally is not None:
-        work.tally.counts[queue, "enqueued"] += count
+    if tx.tally is not None:
+        tx.tally.counts[queue, "enqueued"] += count
     if policy.audit:
-        _add_run(changes["audit_enqueued"], first, first + count - 1, work.actor)
-    work.ready_at(queue, -max([message.priority for message in call.messages]), first, count)
+        _add_run(changes["audit_enqueued"], first, first + count - 1, tx.actor)
+    tx.ready_at(queue, -max([message.priority for message in call.messages]), first, count)
     return message_ids(first, count, now)
 
 
@@ -82,27 +82,27 @@ def _add_run(runs: list[Row], first: int, last: int, *common: str | None) -> Non
         runs.append((first, last, *common))
 
 
-def _insert(work: Work, message: Prepared, seq: int, policy: Policy, waiting: _WaitingKeys, heads: _Heads) -> str:
-    now, queue = work.now, message.queue
+def _insert(tx: Transaction, message: Prepared, seq: int, policy: Policy, waiting: _WaitingKeys, heads: _Heads) -> str:
+    now, queue = tx.now, message.queue
     message = with_delay(message, now)
     due = now + message.delay_ms
     expires_at = lifecycle.expires_at(now, due, message.ttl_ms, policy)
-    work.changes["insert_message"].append((seq, now, *_fields(message)))
+    tx.changes["insert_message"].append((seq, now, *_fields(message)))
     if message.group_key is not None and not heads.join(queue, message.group_key, seq):
-        work.changes["insert_blocked"].append((queue, message.group_key, seq, due, 0, expires_at, None))
+        tx.changes["insert_blocked"].append((queue, message.group_key, seq, due, 0, expires_at, None))
     elif due > now:
-        put_scheduled(work, queue, due, seq, 0, expires_at, None)
+        put_scheduled(tx, queue, due, seq, 0, expires_at, None)
     else:
-        put_ready(work, queue, message.priority, seq, seq, 0, expires_at, None)
+        put_ready(tx, queue, message.priority, seq, seq, 0, expires_at, None)
     if expires_at is not None or message.deadline_ms is not None:
         deadline = None if message.deadline_ms is None else now + message.deadline_ms
-        work.changes["insert_expiring"].append((seq, queue, lifecycle.ends_at(expires_at, deadline)))
+        tx.changes["insert_expiring"].append((seq, queue, lifecycle.ends_at(expires_at, deadline)))
     if message.own_id is not None:
-        work.changes["insert_own_id"].append((message.own_id, seq, queue))
-    if work.tally is not None:
-        work.tally.counts[queue, "enqueued"] += 1
+        tx.changes["insert_own_id"].append((message.own_id, seq, queue))
+    if tx.tally is not None:
+        tx.tally.counts[queue, "enqueued"] += 1
     if policy.audit:
-        work.changes["insert_audit"].append((now, queue, seq, "enqueued", None, work.actor, None))
+        tx.changes["insert_audit"].append((now, queue, seq, "enqueued", None, tx.actor, None))
     id = message.own_id or message_id(seq, now)
     if message.message_key is not None:
         waiting.hold(message, seq, id)
@@ -112,21 +112,21 @@ def _insert(work: Work, message: Prepared, seq: int, policy: Policy, waiting: _W
 class _Admission:
     """Lets calls in, one after another, knowing those that were let in before and are not written yet."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, tx: Transaction) -> None:
+        self._work = tx
         self._admitted: defaultdict[str, int] = defaultdict(int)
         self._own_ids: defaultdict[str, set[str]] = defaultdict(set)
 
     def lets_in(self, call: Send) -> bool:
-        work = self._work
+        tx = self._work
         try:
-            known = work.policies.known(work.session, call.queue)
-            _check_messages(known, call, work.now)
+            known = tx.policies.known(tx.session, call.queue)
+            _check_messages(known, call, tx.now)
             if not call.is_plain:
                 self._check_own_ids(call)
             if known.policy.max_depth:
                 self._check_depth(known, call)
-            work.policies.create(work.session, call.queue, work.now)
+            tx.policies.create(tx.session, call.queue, tx.now)
         except RowqError as error:
             call.error = error
             return False
@@ -186,26 +186,26 @@ def _json_value(message: Prepared) -> object:
     return decode(message.format, message.payload)
 
 
-def _given_out(work: Work, ids: list[str]) -> set[str]:
+def _given_out(tx: Transaction, ids: list[str]) -> set[str]:
     """Those that look like ours and are: an id that rowq made names that message alone, in whichever queue it is."""
     origins = {origin.seq: id for id in ids if (origin := origin_of(id)) is not None}
-    rows = work.session.rows("find_told_origins", seqs=sorted(origins)) if origins else []
+    rows = tx.session.rows("find_told_origins", seqs=sorted(origins)) if origins else []
     return {origins[seq] for seq, sent_at in rows if message_id(seq, sent_at) == origins[seq]}
 
 
-def _count_new(work: Work, call: Send) -> int:
+def _count_new(tx: Transaction, call: Send) -> int:
     """Without those that only replace a message which waits under their key: a full queue still takes them."""
     keys = {message.message_key for message in call.messages if message.message_key is not None}
     unkeyed = sum(1 for message in call.messages if message.message_key is None)
-    rows = work.session.rows("lock_waiting_keys", queue=call.queue, keys=sorted(keys)) if keys else []
-    return unkeyed + len(keys) - (len(hold_waiting(work.session, sorted(seq for _, seq in rows))) if rows else 0)
+    rows = tx.session.rows("lock_waiting_keys", queue=call.queue, keys=sorted(keys)) if keys else []
+    return unkeyed + len(keys) - (len(hold_waiting(tx.session, sorted(seq for _, seq in rows))) if rows else 0)
 
 
 class _WaitingKeys:
     """Which keyed messages of a batch replace one that waits, in the database or earlier in the batch itself."""
 
-    def __init__(self, work: Work, calls: list[Send]) -> None:
-        self._work = work
+    def __init__(self, tx: Transaction, calls: list[Send]) -> None:
+        self._work = tx
         self._holders: dict[tuple[str, str], tuple[int, str]] = {}
         asked: defaultdict[str, set[str]] = defaultdict(set)
         for call in calls:
@@ -232,35 +232,35 @@ class _WaitingKeys:
 
     def _find_holders(self, queue: str, keys: list[str]) -> None:
         """A holder past its time is nobody: whoever took its place would die with it."""
-        work = self._work
-        seqs = sorted(lock_keys(work.session, queue, keys).values())
-        for held in hold_waiting(work.session, seqs) if seqs else []:
-            if not expire(work, held, work.policy(queue)):
+        tx = self._work
+        seqs = sorted(lock_keys(tx.session, queue, keys).values())
+        for held in hold_waiting(tx.session, seqs) if seqs else []:
+            if not expire(tx, held, tx.policy(queue)):
                 self._holders[queue, held.message_key or ""] = (held.seq, held.id)
-        groups.call_up(work)
+        groups.promote_next(tx)
 
     def _renew(self, message: Prepared, seq: int) -> None:
         """refresh_ttl: a replacement lives as long as a new message would.
 
         And where others write at the same time, the state row is written anew in any case: a claim that began before this commits
         must not find the row free and hand out the body of before."""
-        work, policy = self._work, self._work.policy(message.queue)
-        if not policy.refresh_ttl and work.session.is_alone:
+        tx, policy = self._work, self._work.policy(message.queue)
+        if not policy.refresh_ttl and tx.session.is_alone:
             return
-        for held in hold_waiting(work.session, [seq]):
-            due = work.now if held.place is None or held.state is State.READY else held.place
-            expires_at = lifecycle.expires_at(work.now, due, held.ttl_ms, policy) if policy.refresh_ttl else held.expires_at
-            take_out(work, held)
-            put_back(work, held, expires_at)
+        for held in hold_waiting(tx.session, [seq]):
+            due = tx.now if held.place is None or held.state is State.READY else held.place
+            expires_at = lifecycle.expires_at(tx.now, due, held.ttl_ms, policy) if policy.refresh_ttl else held.expires_at
+            take_out(tx, held)
+            put_back(tx, held, expires_at)
             if policy.refresh_ttl and (ends_at := lifecycle.ends_at(expires_at, held.deadline)) is not None:
-                work.changes["insert_expiring"].append((seq, message.queue, ends_at))
+                tx.changes["insert_expiring"].append((seq, message.queue, ends_at))
 
 
 class _Heads:
     """Which groups of a batch have a head already, in the database or earlier in the batch itself."""
 
-    def __init__(self, work: Work, calls: list[Send]) -> None:
-        self._work = work
+    def __init__(self, tx: Transaction, calls: list[Send]) -> None:
+        self._work = tx
         self._taken: set[tuple[str, str]] = set()
         self._unused: set[tuple[str, str]] = set()
         asked: defaultdict[str, set[str]] = defaultdict(set)
@@ -268,7 +268,7 @@ class _Heads:
             asked[call.queue].update(message.group_key for message in call.messages if message.group_key is not None)
         for queue, named in sorted(asked.items()):
             if named:
-                led = lock_groups(work.session, queue, sorted(named))
+                led = lock_groups(tx.session, queue, sorted(named))
                 self._taken.update((queue, group) for group in led)
                 self._unused.update((queue, group) for group in named - led.keys())
 

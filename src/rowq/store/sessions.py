@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rowq.store.api_key import audit
 from rowq.store.dialect import Row, Session
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 MOST = 1_000
 """Of one key: the oldest make room. A script that logs in again and again fills no disk."""
@@ -20,19 +20,19 @@ class SignedIn(NamedTuple):
     expires_at: int
 
 
-def open(work: Work, digest: bytes, key_name: str, key_digest: bytes, expires_at: int) -> None:
-    retire(work, MOST)
-    _remove(work, work.session.rows("list_surplus_sessions", key_name=key_name, offset=MOST - 1, limit=MOST))
-    values = {"key_name": key_name, "key_digest": key_digest, "created_at": work.now, "expires_at": expires_at}
-    work.session.write("insert_session", digest=digest, **values)
-    audit(work, "signed_in", key=key_name)
+def open(tx: Transaction, digest: bytes, key_name: str, key_digest: bytes, expires_at: int) -> None:
+    retire(tx, MOST)
+    _remove(tx, tx.session.rows("list_surplus_sessions", key_name=key_name, offset=MOST - 1, limit=MOST))
+    values = {"key_name": key_name, "key_digest": key_digest, "created_at": tx.now, "expires_at": expires_at}
+    tx.session.write("insert_session", digest=digest, **values)
+    audit(tx, "signed_in", key=key_name)
 
 
-def close(work: Work, digest: bytes) -> None:
+def close(tx: Transaction, digest: bytes) -> None:
     """One that is over already is none."""
-    signed_in = find(work.session, digest)
-    if signed_in is not None and work.session.run("delete_session", digest=digest):
-        audit(work, "signed_out", key=signed_in.key_name)
+    signed_in = find(tx.session, digest)
+    if signed_in is not None and tx.session.run("delete_session", digest=digest):
+        audit(tx, "signed_out", key=signed_in.key_name)
 
 
 def find(session: Session, digest: bytes) -> SignedIn | None:
@@ -41,14 +41,14 @@ def find(session: Session, digest: bytes) -> SignedIn | None:
     return None if row is None else SignedIn(row[0], bytes(row[1]), row[2])
 
 
-def retire(work: Work, limit: int) -> int:
+def retire(tx: Transaction, limit: int) -> int:
     """Those whose time is over."""
-    rows = work.session.rows("list_ended_sessions", now=work.now, limit=limit)
-    _remove(work, rows)
+    rows = tx.session.rows("list_ended_sessions", now=tx.now, limit=limit)
+    _remove(tx, rows)
     return len(rows)
 
 
-def _remove(work: Work, rows: list[Row]) -> None:
+def _remove(tx: Transaction, rows: list[Row]) -> None:
     """In one order, whoever does it."""
     if rows:
-        work.session.many("delete_session", ("digest",), sorted((bytes(row[0]),) for row in rows))
+        tx.session.many("delete_session", ("digest",), sorted((bytes(row[0]),) for row in rows))

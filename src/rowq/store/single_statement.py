@@ -31,7 +31,7 @@ def may_ack(policies: Policies, calls: list[Settle]) -> bool:
     """Whether one statement can ack something of all of them."""
     actor = calls[0].actor
     return bool(policies.keeping_nothing()[0]) and all(
-        isinstance(call.verdict, Ack) and call.reaches is None and call.actor == actor for call in calls
+        isinstance(call.settlement, Ack) and call.reaches is None and call.actor == actor for call in calls
     )
 
 

@@ -11,9 +11,9 @@ from rowq.store.dialect import Dialect
 from rowq.store.due_time import Times
 from rowq.store.head_hint import Heads
 from rowq.store.meter import Meter
-from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.notifier import Notification
 from rowq.store.notify.settings_cache import NoSettingsCache, SettingsCache
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 _log = logging.getLogger("rowq.store")
 
@@ -28,7 +28,7 @@ class Store:
         self.times = Times()
         self.heads = Heads()
         self.meter: Meter | None = None
-        self.on_tidings: Callable[[Tidings], None] = lambda tidings: None
+        self.on_notification: Callable[[Notification], None] = lambda notification: None
         """Told of what has become ready, once that is committed."""
         self.made_queues: set[str] = set()
         """Queues that have a row, unless somebody has deleted them since."""
@@ -45,24 +45,24 @@ class Store:
         """A number that changes whenever a queue may hold more than one lane knows of."""
         return self.dialect.news() + (self._redrives << 40)
 
-    def tell(self, work: Work) -> None:
+    def tell(self, tx: Transaction) -> None:
         """It is committed: whatever goes wrong from here on must not do it again."""
         try:
-            self.times.learn(work)
-            if work.lowest:
-                self.heads.lower(work.lowest)
-            if work.has_changed_settings:
+            self.times.learn(tx)
+            if tx.lowest:
+                self.heads.lower(tx.lowest)
+            if tx.has_changed_settings:
                 self.distrust_settings()
-            self._redrives += work.has_redriven
-            if work.woken or work.has_changed_settings:
-                self.on_tidings(
-                    Tidings({topic: (count, work.lowest.get(topic)) for topic, count in work.woken.items()}, work.has_changed_settings)
+            self._redrives += tx.has_redriven
+            if tx.woken or tx.has_changed_settings:
+                self.on_notification(
+                    Notification({topic: (count, tx.lowest.get(topic)) for topic, count in tx.woken.items()}, tx.has_changed_settings)
                 )
         except Exception:
             _log.exception("nobody was woken; waiters look once a second")
 
-    def hear(self, tidings: Tidings) -> None:
+    def hear(self, notification: Notification) -> None:
         """What another process has told."""
-        self.heads.lower({topic: place for topic, (_, place) in tidings.ready.items() if place is not None})
-        if tidings.settings:
+        self.heads.lower({topic: place for topic, (_, place) in notification.ready.items() if place is not None})
+        if notification.settings:
             self.distrust_settings()

@@ -27,7 +27,7 @@ class Look(msgspec.Struct):
     """Nothing that is due was left behind."""
 
 
-class Work:
+class Transaction:
     tally: Tally | None = None
     """What is counted, where somebody counts (see rowq/store/meter.py)."""
 

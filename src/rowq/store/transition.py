@@ -11,139 +11,139 @@ from rowq.model.message import State
 from rowq.model.queue import Policy, dead_topic
 from rowq.store import groups
 from rowq.store.lock import lock_keys
-from rowq.store.locked_message import Held, hold_waiting
+from rowq.store.locked_message import LockedMessage, hold_waiting
 from rowq.store.place import put_ready, put_scheduled, take_out
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 
-def move(work: Work, held: Held, change: Change, *, is_behind: bool = False) -> None:
+def move(tx: Transaction, held: LockedMessage, change: Change, *, is_behind: bool = False) -> None:
     """Out of the state it is in, into the one that the change says. `is_behind`: another one leads its group."""
-    take_out(work, held)
+    take_out(tx, held)
     if held.marks & HAS_KV_KEYS and lifecycle.is_undelivered(held.standing, change):
-        _write_kv(work, held)
+        _write_kv(tx, held)
     match change:
         case Waiting():
-            put_waiting(work, held, change, is_behind=is_behind)
+            put_waiting(tx, held, change, is_behind=is_behind)
         case Dead():
-            _put_dead(work, held, change)
+            _put_dead(tx, held, change)
         case Finished():
-            finish(work, held, change)
+            finish(tx, held, change)
 
 
-def put_waiting(work: Work, held: Held, waiting: Waiting, *, is_behind: bool = False) -> None:
+def put_waiting(tx: Transaction, held: LockedMessage, waiting: Waiting, *, is_behind: bool = False) -> None:
     """Back into the queue: ready or scheduled, or blocked when a dead letter returns to a group that has a head."""
-    if held.marks & KEYED and not _regains_key(work, held):
+    if held.marks & KEYED and not _regains_key(tx, held):
         gone = msgspec.structs.replace(held, attempts=waiting.attempts)  # as it would have waited: a release counts as no attempt
-        finish(work, gone, Finished("superseded", work.policy(held.queue).keep))
+        finish(tx, gone, Finished("superseded", tx.policy(held.queue).keep))
         return
     ends_at = lifecycle.ends_at(waiting.expires_at, held.deadline)
     if ends_at is not None:
-        work.changes["insert_expiring"].append((held.seq, held.queue, ends_at))
-    if work.tally is not None:
-        work.tally.returned[held.seq] = waiting.due
+        tx.changes["insert_expiring"].append((held.seq, held.queue, ends_at))
+    if tx.tally is not None:
+        tx.tally.returned[held.seq] = waiting.due
     tail = (waiting.attempts, waiting.expires_at, waiting.error)
     if held.marks & GROUPED and held.state is State.DEAD:
-        is_behind = not groups.join(work, held.queue, held.group_key or "", held.seq)
+        is_behind = not groups.join(tx, held.queue, held.group_key or "", held.seq)
     elif held.marks & GROUPED and not is_behind:
-        work.returning[held.queue, held.group_key or ""].add(held.seq)
+        tx.returning[held.queue, held.group_key or ""].add(held.seq)
     if is_behind:
-        work.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, waiting.due, *tail))
-    elif waiting.due > work.now:
-        put_scheduled(work, held.queue, waiting.due, held.seq, *tail)
+        tx.changes["insert_blocked"].append((held.queue, held.group_key, held.seq, waiting.due, *tail))
+    elif waiting.due > tx.now:
+        put_scheduled(tx, held.queue, waiting.due, held.seq, *tail)
     else:
-        put_ready(work, held.queue, held.priority, return_position(work, held.queue, held.seq), held.seq, *tail)
+        put_ready(tx, held.queue, held.priority, return_position(tx, held.queue, held.seq), held.seq, *tail)
 
 
-def return_position(work: Work, queue: str, seq: int) -> int:
+def return_position(tx: Transaction, queue: str, seq: int) -> int:
     """A retry returns to its old place, unless the queue says order: ready."""
-    return work.session.draw_seqs(1) if work.policy(queue).order == "ready" else seq
+    return tx.session.draw_seqs(1) if tx.policy(queue).order == "ready" else seq
 
 
-def policy_of_lease(work: Work, held: Held) -> Policy:
+def policy_of_lease(tx: Transaction, held: LockedMessage) -> Policy:
     """The queue's, unless the consumer asked for another mode of delivery."""
-    policy = work.policy(held.queue)
+    policy = tx.policy(held.queue)
     for mode, mark in MODE_MARKS.items():
         if held.marks & mark:
             return msgspec.structs.replace(policy, delivery=mode)
     return policy
 
 
-def expire(work: Work, held: Held, policy: Policy) -> bool:
+def expire(tx: Transaction, held: LockedMessage, policy: Policy) -> bool:
     """Moves a waiting message out if it is past its TTL or deadline; False when it may still be delivered."""
-    change = lifecycle.after_expiry(held.standing, policy, work.now)
+    change = lifecycle.after_expiry(held.standing, policy, tx.now)
     if change is None:
         return False
     if isinstance(change, Dead):
-        work.audit(held.queue, held.seq, "expired", held.attempts)
-    move(work, held, change)
+        tx.audit(held.queue, held.seq, "expired", held.attempts)
+    move(tx, held, change)
     return True
 
 
-def finish(work: Work, held: Held, finished: Finished) -> None:
+def finish(tx: Transaction, held: LockedMessage, finished: Finished) -> None:
     """Out of the engine: into the history as far as it is kept, and its body gone as far as it is not."""
-    _leave(work, held)
+    _leave(tx, held)
     if finished.keep != "none":
-        work.changes["insert_history"].append(
+        tx.changes["insert_history"].append(
             (
-                *(held.seq, held.queue, finished.outcome, held.sent_at, held.leased_at, work.now, held.attempts, held.consumer),
+                *(held.seq, held.queue, finished.outcome, held.sent_at, held.leased_at, tx.now, held.attempts, held.consumer),
                 *(finished.error, held.message_key, held.group_key, held.priority, held.own_id),
             )
         )
     if finished.keep != "body":
-        work.changes["delete_message"].append(held.seq)
+        tx.changes["delete_message"].append(held.seq)
     if finished.keep == "none" and held.marks & HAS_OWN_ID:
-        leave_own_id(work, held.queue, held.own_id or "")
+        leave_own_id(tx, held.queue, held.own_id or "")
     if finished.outcome != "acked":
-        work.audit(held.queue, held.seq, finished.outcome, held.attempts, finished.error)
+        tx.audit(held.queue, held.seq, finished.outcome, held.attempts, finished.error)
 
 
-def leave_own_id(work: Work, queue: str, own_id: str) -> None:
+def leave_own_id(tx: Transaction, queue: str, own_id: str) -> None:
     """The id stays taken while the audit can tell its story."""
-    if work.policy(queue).audit:
-        work.changes["leave_own_id"].append((work.now, own_id, queue))
+    if tx.policy(queue).audit:
+        tx.changes["leave_own_id"].append((tx.now, own_id, queue))
     else:
-        work.changes["delete_own_id"].append((own_id, queue))
+        tx.changes["delete_own_id"].append((own_id, queue))
 
 
-def _put_dead(work: Work, held: Held, dead: Dead) -> None:
+def _put_dead(tx: Transaction, held: LockedMessage, dead: Dead) -> None:
     is_new = held.reason is None
     if is_new:
-        _leave(work, held)
-        if work.tally is not None:
-            work.tally.counts[held.queue, f"dead:{dead.reason}"] += 1
-        work.audit(held.queue, held.seq, "dead", held.attempts, dead.reason if dead.error is None else f"{dead.reason}: {dead.error}")
-    died_at = work.now if held.died_at is None else held.died_at
-    work.changes["insert_dead"].append((held.queue, held.seq, dead.due, held.attempts, dead.redeliveries, dead.reason, dead.error, died_at))
+        _leave(tx, held)
+        if tx.tally is not None:
+            tx.tally.counts[held.queue, f"dead:{dead.reason}"] += 1
+        tx.audit(held.queue, held.seq, "dead", held.attempts, dead.reason if dead.error is None else f"{dead.reason}: {dead.error}")
+    died_at = tx.now if held.died_at is None else held.died_at
+    tx.changes["insert_dead"].append((held.queue, held.seq, dead.due, held.attempts, dead.redeliveries, dead.reason, dead.error, died_at))
     if dead.due is not None:
-        work.wakes_at(dead_topic(held.queue), dead.due)
+        tx.wakes_at(dead_topic(held.queue), dead.due)
 
 
-def _leave(work: Work, held: Held) -> None:
+def _leave(tx: Transaction, held: LockedMessage) -> None:
     """What a message gives up when it is no longer in the queue: its key, its place in the group, its expiry."""
     if held.marks & KEYED:
-        work.changes["free_key"].append((held.queue, held.message_key, held.seq))
+        tx.changes["free_key"].append((held.queue, held.message_key, held.seq))
     if held.marks & GROUPED and held.state in (State.READY, State.SCHEDULED, State.LEASED) and held.reason is None:
-        work.leaving[held.queue, held.group_key or ""].add(held.seq)
+        tx.leaving[held.queue, held.group_key or ""].add(held.seq)
     if held.expires_at is not None or held.marks & HAS_DEADLINE:
-        work.changes["delete_expiring"].append(held.seq)
+        tx.changes["delete_expiring"].append(held.seq)
 
 
-def _regains_key(work: Work, held: Held) -> bool:
+def _regains_key(tx: Transaction, held: LockedMessage) -> bool:
     """False when a newer message waits under the same key. An older one that waits gives way."""
-    work.flush()  # an earlier message of this transaction may have touched the same key
-    waiting = lock_keys(work.session, held.queue, [held.message_key or ""]).values()
-    for twin in hold_waiting(work.session, [seq for seq in waiting if seq != held.seq]):
-        if expire(work, twin, work.policy(twin.queue)):
+    tx.flush()  # an earlier message of this transaction may have touched the same key
+    waiting = lock_keys(tx.session, held.queue, [held.message_key or ""]).values()
+    for twin in hold_waiting(tx.session, [seq for seq in waiting if seq != held.seq]):
+        if expire(tx, twin, tx.policy(twin.queue)):
             continue
         if twin.seq > held.seq:
             return False
-        take_out(work, twin)
-        finish(work, twin, Finished("superseded", work.policy(twin.queue).keep))
-    work.changes["hold_key"].append((held.queue, held.message_key, held.seq))
+        take_out(tx, twin)
+        finish(tx, twin, Finished("superseded", tx.policy(twin.queue).keep))
+    tx.changes["hold_key"].append((held.queue, held.message_key, held.seq))
     return True
 
 
-def _write_kv(work: Work, held: Held) -> None:
+def _write_kv(tx: Transaction, held: LockedMessage) -> None:
     for key in msgspec.json.decode(held.kv_keys or b"[]"):
         entry_key = msgspec.json.encode(key).decode()
-        work.changes["copy_to_kv"].append((entry_key, work.now, held.id, held.seq))
+        tx.changes["copy_to_kv"].append((entry_key, tx.now, held.id, held.seq))

@@ -14,13 +14,13 @@ PATIENCE = 1.0
 """How many seconds somebody who asks waits at most for open transactions."""
 
 
-class Horizon(Protocol):
+class Watermark(Protocol):
     def settled(self, kind: str) -> int:
         """The last settled line of `history` or `audit`, or an older one: never a later one, whatever is open elsewhere. What it waits
         for is remembered, and a later question goes on from there."""
 
 
-class OneWriterHorizon:
+class OneWriterWatermark:
     """Transactions that write come one after another: what is there is all that will ever be below it."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[Any]]) -> None:

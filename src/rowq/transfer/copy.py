@@ -16,10 +16,10 @@ from rowq.store import operate
 from rowq.store.dialect import Row
 from rowq.store.due_time import FOR_EVER
 from rowq.store.locked_message import hold_waiting
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 from rowq.store.transfer import exporter, extras, importer, progress
 from rowq.transfer.report import Counts, QueueReport
-from rowq.transfer.route import Passage
+from rowq.transfer.route import Transfer
 
 Advance = Callable[[int], None]
 """Called with how much is done by now."""
@@ -40,7 +40,7 @@ class Stage(NamedTuple):
 class Copier:
     """`begin`, then all of the `stages`, then `finish`; and whoever wants may `remove`."""
 
-    def __init__(self, passage: Passage, *, everything: bool, with_audit: bool) -> None:
+    def __init__(self, passage: Transfer, *, everything: bool, with_audit: bool) -> None:
         """`everything`: all queues of the source, and with them what nobody knows the queue of."""
         self._passage = passage
         self._source = passage.source
@@ -242,9 +242,9 @@ class Copier:
         return removed
 
 
-def _purge(work: Work, queue: str, seqs: list[int], after: int) -> int:
+def _purge(tx: Transaction, queue: str, seqs: list[int], after: int) -> int:
     """Without those that were replaced by their keys once more, behind that line of the audit: the next run brings that first."""
-    hold_waiting(work.session, seqs)  # from here on nobody replaces them
-    replaced = {row[0] for row in work.session.rows("find_replaced", seqs=seqs, after=after)}
+    hold_waiting(tx.session, seqs)  # from here on nobody replaces them
+    replaced = {row[0] for row in tx.session.rows("find_replaced", seqs=seqs, after=after)}
     gone = [seq for seq in seqs if seq not in replaced]
-    return sum(operate.purge(work, queue, state, gone) for state in _REMOVED) if gone else 0
+    return sum(operate.purge(tx, queue, state, gone) for state in _REMOVED) if gone else 0

@@ -13,7 +13,7 @@ from rowq.errors import QueueNotFound, StoreUnavailable
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name
 from rowq.transfer.copy import Copier
-from rowq.transfer.route import Passage
+from rowq.transfer.route import Transfer
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ def open_copier(source: str, target: str, queues: Sequence[str] | None, *, actor
     with closing(open_engine(source, upkeep=False, actor=actor, migrate=False)) as origin:
         chosen = _chosen(origin, queues)
         with closing(open_engine(target, upkeep=False, actor=actor)) as destination:
-            passage = Passage(origin, destination, chosen)
+            passage = Transfer(origin, destination, chosen)
             yield Copier(passage, everything=queues is None, with_audit=with_audit)
 
 
@@ -42,7 +42,7 @@ def survey(source: str, target: str, queues: Sequence[str] | None) -> Survey:
         found = [origin.insights.stats(queue) for queue in chosen]
         try:
             with closing(open_engine(target, upkeep=False, migrate=False)) as destination:
-                Passage(origin, destination, chosen).check()
+                Transfer(origin, destination, chosen).check()
         except StoreUnavailable as error:
             return Survey(found, str(error))
     return Survey(found, None)

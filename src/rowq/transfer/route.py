@@ -13,7 +13,7 @@ from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument, OutcomeUnknown
 from rowq.model.queue import Settings
 from rowq.store.dialect import Row, Session
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 from rowq.store.transfer import exporter, importer, progress
 from rowq.store.transfer.progress import Course, Part
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 _MOST_DOUBTS = 5
 
 
-class Passage:
+class Transfer:
     """`courses` says how far each of the queues has come, as it is written in the target."""
 
     def __init__(self, source: Engine, target: Engine, queues: list[str]) -> None:
@@ -89,7 +89,7 @@ class Passage:
             while piece := list(islice(rows, exporter.PIECE)):
                 yield piece
 
-    def write(self, part: Part, rows: list[Row], bring: Callable[[Work], T]) -> T | None:
+    def write(self, part: Part, rows: list[Row], bring: Callable[[Transaction], T]) -> T | None:
         """Brings a piece and moves the marks behind it, in one transaction. None where its answer was lost, and it turned out to have
         been written."""
         reached = {row[1]: row[0] for row in rows}
@@ -118,13 +118,13 @@ class Passage:
 
     def _set(self, part: Part, reached: dict[str, int]) -> None:
         if reached:
-            self._write(part, reached, lambda work: None)
+            self._write(part, reached, lambda tx: None)
             self._go_on(part, reached)
 
-    def _write(self, part: Part, reached: dict[str, int], bring: Callable[[Work], T]) -> T:
-        def bring_and_advance(work: Work) -> T:
-            result = bring(work)
-            progress.advance(work, self.identity, self.courses, part, reached)
+    def _write(self, part: Part, reached: dict[str, int], bring: Callable[[Transaction], T]) -> T:
+        def bring_and_advance(tx: Transaction) -> T:
+            result = bring(tx)
+            progress.advance(tx, self.identity, self.courses, part, reached)
             return result
 
         return self.target.act(bring_and_advance)
@@ -134,5 +134,5 @@ class Passage:
             self.courses[queue] = msgspec.structs.replace(self.courses[queue], **{part: number})
 
 
-def _listed(work: Work, query: str, queues: list[str], after: int, last: int) -> list[Row]:
-    return exporter.list_piece(work.session, query, queues, after, last)
+def _listed(tx: Transaction, query: str, queues: list[str], after: int, last: int) -> list[Row]:
+    return exporter.list_piece(tx.session, query, queues, after, last)

@@ -17,7 +17,7 @@ from rowq.engine.operation import take_each_async
 from rowq.engine.waiting import LoopWait
 from rowq.model.member import Membership
 from rowq.model.message import Delivery
-from rowq.worker.consumer_loop import Shift
+from rowq.worker.consumer_loop import ConsumerLoop
 from rowq.worker.in_flight import Rest
 from rowq.worker.plan import Plan, Process, insist_on_work
 
@@ -28,14 +28,14 @@ class AsyncConsumer:
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self._engine = engine
         self._plan = plan
-        self._shift: Shift | None = None
+        self._shift: ConsumerLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._keeper: threading.Thread | None = None
         self._pool: ThreadPoolExecutor | None = None
 
     @property
     def membership(self) -> Membership | None:
-        return None if self._shift is None else self._shift.attendance.membership
+        return None if self._shift is None else self._shift.heartbeat.membership
 
     def is_lost(self, delivery: Delivery) -> bool:
         return self._shift is None or self._shift.hand.is_lost(delivery)
@@ -45,7 +45,7 @@ class AsyncConsumer:
             await self.stop()
         if self._shift is None:
             self._engine.check_open()
-            self._shift = shift = Shift(self._engine, self._plan, LoopWait)
+            self._shift = shift = ConsumerLoop(self._engine, self._plan, LoopWait)
             self._pool = None if _is_coroutine(self._plan.process) else ThreadPoolExecutor(self._plan.concurrency, "rowq-consumer")
             self._tasks = [asyncio.create_task(self._work(shift), name="rowq-consumer") for _ in range(self._plan.concurrency)]
             self._keeper = threading.Thread(target=shift.keep_up, name="rowq-consumer", daemon=True)
@@ -75,7 +75,7 @@ class AsyncConsumer:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.stop()
 
-    async def _end(self, shift: Shift) -> None:
+    async def _end(self, shift: ConsumerLoop) -> None:
         await asyncio.wait(self._tasks)
         if self._keeper is not None:
             await asyncio.to_thread(self._keeper.join)
@@ -87,7 +87,7 @@ class AsyncConsumer:
         if shift.failure is not None:
             raise shift.failure
 
-    async def _work(self, shift: Shift) -> None:
+    async def _work(self, shift: ConsumerLoop) -> None:
         drive = self._engine.driver.drive_async
 
         async def take(step: Any) -> Any:

@@ -14,7 +14,7 @@ from rowq.engine.operation import take_each
 from rowq.engine.waiting import ThreadWait
 from rowq.model.member import Membership
 from rowq.model.message import Delivery
-from rowq.worker.consumer_loop import Shift
+from rowq.worker.consumer_loop import ConsumerLoop
 from rowq.worker.in_flight import Rest
 from rowq.worker.plan import Plan, insist_on_work
 
@@ -29,13 +29,13 @@ class Consumer:
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self._engine = engine
         self._plan = plan
-        self._shift: Shift | None = None
+        self._shift: ConsumerLoop | None = None
         self._threads: list[threading.Thread] = []
 
     @property
     def membership(self) -> Membership | None:
         """Its place among the consumers of its queue; None while it is not registered."""
-        return None if self._shift is None else self._shift.attendance.membership
+        return None if self._shift is None else self._shift.heartbeat.membership
 
     def is_lost(self, delivery: Delivery) -> bool:
         """Whether the message is no longer ours, so that a function that is still at it may as well stop."""
@@ -47,7 +47,7 @@ class Consumer:
             self.stop()
         if self._shift is None:
             self._engine.check_open()
-            self._shift = shift = Shift(self._engine, self._plan, ThreadWait)
+            self._shift = shift = ConsumerLoop(self._engine, self._plan, ThreadWait)
             targets = [shift.keep_up, *[lambda: self._work(shift)] * self._plan.concurrency]
             self._threads = [threading.Thread(target=target, name="rowq-consumer", daemon=True) for target in targets]
             for thread in self._threads:
@@ -87,7 +87,7 @@ class Consumer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def _work(self, shift: Shift) -> None:
+    def _work(self, shift: ConsumerLoop) -> None:
         with _Handler(self._plan) as handler:
             drive = self._engine.driver.drive
 
@@ -144,10 +144,10 @@ class _EndedBySignal:
     left alone. One that is told twice finishes what is begun all the same."""
 
     def __init__(self) -> None:
-        self._shift: Shift | None = None
+        self._shift: ConsumerLoop | None = None
         self._is_told = self._has_ended = False
 
-    def obey(self, shift: Shift) -> None:
+    def obey(self, shift: ConsumerLoop) -> None:
         self._shift = shift
         if self._is_told:
             self._end()

@@ -19,14 +19,14 @@ from collections.abc import Callable
 
 from rowq.engine.arguments import note
 from rowq.engine.engine import Engine
-from rowq.engine.operation import Steps, take_each
+from rowq.engine.operation import Operation, take_each
 from rowq.engine.waiting import Interrupt
 from rowq.errors import RowqError
 from rowq.model.lifecycle import Ack, Extend, Nack
 from rowq.model.message import Delivery, Outcome
 from rowq.model.queue import Policy
-from rowq.worker.heartbeat import Attendance
-from rowq.worker.in_flight import Hand, How, Rest, Todo
+from rowq.worker.heartbeat import Heartbeat
+from rowq.worker.in_flight import How, InFlight, Rest, Todo
 from rowq.worker.patience import Patience, passes
 from rowq.worker.plan import Plan
 
@@ -38,7 +38,7 @@ BUSY_TICK = 0.1
 NOT_REGISTERED = 0.1
 
 
-class Shift:
+class ConsumerLoop:
     """A consumer at work, from its start to its end."""
 
     def __init__(self, engine: Engine, plan: Plan, how: Callable[[], How]) -> None:
@@ -46,8 +46,8 @@ class Shift:
         self._verbs = engine.verbs
         self._plan = plan
         self._lease = plan.lease
-        self.hand = Hand(plan.batch_size, plan.concurrency, how)
-        self.attendance = Attendance(engine, plan)
+        self.hand = InFlight(plan.batch_size, plan.concurrency, how)
+        self.heartbeat = Heartbeat(engine, plan)
         self.failure: BaseException | None = None
         self._at_work = plan.concurrency
         self._leaving = threading.Lock()
@@ -57,7 +57,7 @@ class Shift:
         self.has_ended = threading.Event()
         """It has taken its leave, too."""
 
-    def work(self) -> Steps[None]:
+    def work(self) -> Operation[None]:
         """One of `concurrency` that do the same."""
         patience = Patience()
         while (todo := self.hand.next()) is not Todo.LEAVE:
@@ -111,53 +111,53 @@ class Shift:
                     _log.warning("the consumer of %s cannot beat, and tries again: %s", self._plan.queue, error)
             self._is_over.wait(pause)
         try:
-            self._drive(self.attendance.leave())
+            self._drive(self.heartbeat.leave())
         except RowqError as error:
             _log.info("the consumer of %s left without a word: %s", self._plan.queue, error)
         finally:
             self.has_ended.set()
 
-    def _drive(self, steps: Steps[None]) -> None:
+    def _drive(self, steps: Operation[None]) -> None:
         take_each(steps, self._engine.driver.drive)
 
     def _keep(self) -> None:
         if self._lease is None:
             self._drive(self._learn_lease())
-        if time.monotonic() >= self.attendance.next_at:
-            was_known = self.attendance.membership is not None
-            self._drive(self.attendance.keep())
+        if time.monotonic() >= self.heartbeat.next_at:
+            was_known = self.heartbeat.membership is not None
+            self._drive(self.heartbeat.keep())
             if not was_known:
                 self.hand.wake_all()
         self._drive(self._extend())
         if self.hand.is_overdue():
             self._drive(self._settle())
 
-    def _learn_lease(self) -> Steps[None]:
+    def _learn_lease(self) -> Operation[None]:
         policy: Policy = yield self._verbs.look(self._engine.insights.policy, self._plan.queue)
         self._lease = policy.lease_ms / 1000
 
     def _until_next(self) -> float:
         soon = self._plan.beat if self._lease is None else min(self._plan.beat, self._lease / 4)
-        return min(soon if self.hand.is_empty else min(soon, BUSY_TICK), max(0.001, self.attendance.next_at - time.monotonic()))
+        return min(soon if self.hand.is_empty else min(soon, BUSY_TICK), max(0.001, self.heartbeat.next_at - time.monotonic()))
 
-    def _fetch(self) -> Steps[None]:
+    def _fetch(self) -> Operation[None]:
         deliveries: list[Delivery] = []
-        plan, member = self._plan, self.attendance.membership
+        plan, member = self._plan, self.heartbeat.membership
         try:
             if member is not None and self._lease is not None:
                 wait = 0.0 if self.hand.has_fresh else plan.wait
-                share = self.attendance.share()
+                share = self.heartbeat.share()
                 look = (plan.batch_size, wait, self._lease, member.id, plan.delivery, share)
                 deliveries = yield self._verbs.receive(plan.queue, *look, interrupt=self._waiting)
         finally:
             until = time.monotonic() + (self._lease or 0)
-            is_alive = member is not None and self.attendance.knows(member.id)
+            is_alive = member is not None and self.heartbeat.knows(member.id)
             self.hand.fetched(deliveries if is_alive else [], until)
         if not is_alive:
             self.hand.release(deliveries, until)  # they came to one who was taken for dead meanwhile
             yield from self._rest(self.hand.rest(NOT_REGISTERED))
 
-    def _settle(self) -> Steps[None]:
+    def _settle(self) -> Operation[None]:
         finished = self.hand.take_finished()
         try:
             if finished.done:
@@ -186,7 +186,7 @@ class Shift:
             _log.debug("%s messages of %s were settled before, by their function or by an operator", len(not_ours), self._plan.queue)
         self.hand.forget(deliveries)
 
-    def _extend(self) -> Steps[None]:
+    def _extend(self) -> Operation[None]:
         if self._lease is None:
             return
         began = time.monotonic()
@@ -195,7 +195,7 @@ class Shift:
             outcomes = yield self._verbs.settle_many(receipts, Extend(max(1, round(self._lease * 1000))))
             self.hand.extended(receipts, outcomes, began + self._lease)
 
-    def _bear(self, error: RowqError, patience: Patience) -> Steps[None]:
+    def _bear(self, error: RowqError, patience: Patience) -> Operation[None]:
         """The database is away, and will be back; or there is no point in going on."""
         pause = patience.pause()
         if not passes(error) or (self.hand.is_stopping and patience.failures >= LAST_TRIES):
@@ -206,7 +206,7 @@ class Shift:
             _log.warning("the consumer of %s waits, and tries again: %s", self._plan.queue, error)
         yield from self._rest(self.hand.rest(pause))
 
-    def _rest(self, rest: Rest) -> Steps[None]:
+    def _rest(self, rest: Rest) -> Operation[None]:
         try:
             yield rest
         finally:

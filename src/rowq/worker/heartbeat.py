@@ -6,7 +6,7 @@ import logging
 import time
 
 from rowq.engine.engine import Engine
-from rowq.engine.operation import Steps
+from rowq.engine.operation import Operation
 from rowq.errors import ConsumerGone
 from rowq.model.member import Membership, Share
 from rowq.worker.plan import Plan
@@ -14,7 +14,7 @@ from rowq.worker.plan import Plan
 _log = logging.getLogger("rowq.workers")
 
 
-class Attendance:
+class Heartbeat:
     """Used by the one thread that keeps it; others look."""
 
     def __init__(self, engine: Engine, plan: Plan) -> None:
@@ -43,7 +43,7 @@ class Attendance:
         membership = self._membership if self._plan.partitioned else None
         return None if membership is None or membership.count == 1 else (membership.index, membership.count)
 
-    def keep(self) -> Steps[None]:
+    def keep(self) -> Operation[None]:
         """Registers, or beats; to be called when it is time. The silence is counted from before the beat: it may take long."""
         began = time.monotonic()
         if self._membership is not None and self.membership is None:
@@ -55,12 +55,12 @@ class Attendance:
         self._heard_at = began
         self._next_at = began + self._plan.beat
 
-    def leave(self) -> Steps[None]:
+    def leave(self) -> Operation[None]:
         membership, self._membership = self._membership, None
         if membership is not None:
             yield self._verbs.unregister(self._plan.queue, membership.id)
 
-    def _beat(self, id: str) -> Steps[None]:
+    def _beat(self, id: str) -> Operation[None]:
         self._beats += 1
         removes = self._beats % self._plan.remove_dead_every == 0
         try:

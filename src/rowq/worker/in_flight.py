@@ -48,7 +48,7 @@ class Handled(msgspec.Struct):
     released: list[Delivery]
 
 
-class Hand:
+class InFlight:
     def __init__(self, batch_size: int, concurrency: int, how: Callable[[], How]) -> None:
         self._batch_size = batch_size
         self._concurrency = concurrency

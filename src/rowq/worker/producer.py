@@ -14,7 +14,7 @@ from typing import Self, Unpack
 
 from rowq.engine.engine import Engine
 from rowq.engine.fork import forks
-from rowq.engine.operation import Steps, take_each
+from rowq.engine.operation import Operation, take_each
 from rowq.errors import BrokerClosed, IdTaken, InvalidArgument, OutcomeUnknown, RowqError
 from rowq.model.draft import Prepared, prepare
 from rowq.model.duration import to_ms
@@ -133,7 +133,7 @@ class Producer:
     def is_full(self) -> bool:
         return len(self._parcels) >= MOST_BATCHES * self.batch_size or self._bytes >= MOST_BYTES
 
-    def send_now(self, parcel: _Parcel) -> Steps[Pushed]:
+    def send_now(self, parcel: _Parcel) -> Operation[Pushed]:
         """By itself, beside whatever waits."""
         self._check_open()
         ids = yield self._engine.verbs.send_many(self._queue, [parcel.addressed()], {})

@@ -14,7 +14,7 @@ from rowq.engine.verbs import Verbs
 from rowq.ids import origin_of
 from tests.support.database import Database
 from tests.support.patience import eventually
-from tests.workers.handling import Gate, Notes, registered
+from tests.workers.handling import Authenticator, Notes, registered
 from tests.workers.moving import MovingClock
 
 FOR_EVER = 3_600
@@ -42,11 +42,11 @@ def test_a_producer_pushes_each_message_at_once_unless_it_is_given_a_batch_size(
 def test_a_consumer_pops_ten_messages_unless_it_is_given_a_batch_size(client: Client, broker: Broker) -> None:
     client.new_producer().push(0)
     broker.send_many("q", range(1, 30))
-    gate = Gate()
-    with client.new_consumer().worker(gate):
-        gate.await_arrivals()
+    authenticator = Authenticator()
+    with client.new_consumer().worker(authenticator):
+        authenticator.await_arrivals()
         assert broker.stats("q").leased == 10
-        gate.open()
+        authenticator.open()
 
 
 def test_a_consumers_number_is_its_place_in_the_order_of_birth(client: Client) -> None:
@@ -79,12 +79,12 @@ def test_a_heartbeat_keeps_a_consumer_alive_and_the_dead_are_removed(client: Cli
 def test_a_popped_message_is_consumed_by_the_consumers_uuid_and_then_processed(client: Client, broker: Broker) -> None:
     id = client.new_producer().push("x").result()
     assert broker.get(id).state is State.READY
-    gate = Gate()
-    with client.new_consumer().worker(gate) as consumer:
-        gate.await_arrivals()
+    authenticator = Authenticator()
+    with client.new_consumer().worker(authenticator) as consumer:
+        authenticator.await_arrivals()
         message = broker.get(id)
         assert (message.state, message.consumer) == (State.LEASED, registered(consumer).id)
-        gate.open()
+        authenticator.open()
     message = broker.get(id)
     assert (message.state, message.outcome) == (State.FINISHED, "acked")
 

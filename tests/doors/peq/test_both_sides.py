@@ -16,7 +16,7 @@ from rowq.ids import message_id
 from rowq.model.duration import LONGEST_MS
 from rowq.model.retry import Exponential
 from rowq.spark.ledger import open_ledger
-from rowq.store.notify.notifier import Tidings
+from rowq.store.notify.notifier import Notification
 from tests.doors.peq.sql import NOBODY, Sql
 from tests.support.patience import eventually
 
@@ -111,15 +111,15 @@ def test_what_becomes_ready_in_sql_is_told_as_the_engine_tells_it(url: str, sql:
     with psycopg.connect(url, autocommit=True) as ear:
         ear.execute(f"LISTEN rowq_{identity}")
 
-        def heard() -> Tidings:
-            (notification,) = ear.notifies(timeout=20, stop_after=1)
-            sender, tidings = msgspec.json.decode(notification.payload, type=tuple[str, Tidings])
+        def heard() -> Notification:
+            (arrived,) = ear.notifies(timeout=20, stop_after=1)
+            sender, notification = msgspec.json.decode(arrived.payload, type=tuple[str, Notification])
             assert sender == "sql"
-            return tidings
+            return notification
 
         sql.enqueue(1)
         ((seq,),) = sql("SELECT seq FROM rowq.rowq_messages")
-        ready = Tidings({"test01": (1, (0, seq))}, False)
+        ready = Notification({"test01": (1, (0, seq))}, False)
         assert heard() == ready
         id = sql.dequeue()[0]
         sql.nak(id)
@@ -128,7 +128,7 @@ def test_what_becomes_ready_in_sql_is_told_as_the_engine_tells_it(url: str, sql:
         sql("CALL test01.message_reschedule(%s, -1)", id)
         assert heard() == ready
         sql.set("lease_duration", 5)
-        assert heard() == Tidings({}, True)
+        assert heard() == Notification({}, True)
 
 
 def test_a_receipt_is_stale_once_sql_has_taken_over(sql: Sql, broker: rowq.Broker) -> None:

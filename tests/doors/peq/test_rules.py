@@ -83,12 +83,12 @@ def policies(chosen: random.Random) -> Policy:
     )
 
 
-def decided(standing: Standing, verdict: Any, policy: Policy) -> Change | None:
-    if verdict == "lease_expired":
+def decided(standing: Standing, settlement: Any, policy: Policy) -> Change | None:
+    if settlement == "lease_expired":
         return lifecycle.after_lease_expiry(standing, policy, NOW, lambda: CHANCE)
-    if verdict == "expire":
+    if settlement == "expire":
         return lifecycle.after_expiry(standing, policy, NOW)
-    return lifecycle.decide(standing, verdict, policy, NOW, lambda: CHANCE)
+    return lifecycle.decide(standing, settlement, policy, NOW, lambda: CHANCE)
 
 
 def asked(sql: Sql, call: str, shape: str, cases: list[dict[str, Any]]) -> list[Any]:
@@ -107,10 +107,10 @@ def test_every_change_is_decided_as_the_engine_decides_it(sql: Sql) -> None:
         [
             {
                 "standing": plain(standing),
-                "verdict": {"kind": verdict} if isinstance(verdict, str) else plain(verdict),
+                "verdict": {"kind": settlement} if isinstance(settlement, str) else plain(settlement),
                 "policy": msgspec.to_builtins(policy),
             }
-            for standing, verdict, policy in cases
+            for standing, settlement, policy in cases
         ],
     )
     changes = [decided(*case) for case in cases]

@@ -11,7 +11,7 @@ import pytest
 
 from rowq import ManualClock
 from rowq.model.access import KnownKey
-from rowq.server.auth.authentication import Gate
+from rowq.server.auth.authentication import Authenticator
 from rowq.server.compat.registry import open_doors, to_options
 from tests.doors.queueti.asking import Topics
 from tests.support.blocking import LoopThread
@@ -29,7 +29,7 @@ def opened(tmp_path: Path, loop: LoopThread, clock: ManualClock) -> Iterator[Ope
         def open_one(kind: str = "sqlite", keys: tuple[KnownKey, ...] = (), **options: Any) -> Topics:
             doors = open_doors(("queueti",), {"queueti": to_options("queueti", options, "[doors.queueti]")})
             url = new_database(kind, tmp_path).url
-            server = Server(loop, url, gate=Gate(keys), doors=doors, clock=clock, upkeep=False)
+            server = Server(loop, url, authenticator=Authenticator(keys), doors=doors, clock=clock, upkeep=False)
             stack.callback(server.stop)
             return Topics(server)
 

@@ -14,7 +14,7 @@ import pytest
 
 from rowq import ManualClock
 from rowq.errors import InvalidArgument, MessageNotFound
-from rowq.server.compat.queueti.api import Door, Options, reap_if_first
+from rowq.server.compat.queueti.api import CompatApi, Options, reap_if_first
 from rowq.server.compat.registry import to_options
 from rowq.server.service import Service
 from tests.doors.queueti.asking import Topics
@@ -107,7 +107,7 @@ def living(loop: LoopThread, *services: Service, **options: str) -> Iterator[Non
     """The door as a server keeps it alive, once for each server."""
 
     async def start() -> list[asyncio.Task[None]]:
-        return [asyncio.create_task(Door(Options(**options)).live(service)) for service in services]  # type: ignore[arg-type]
+        return [asyncio.create_task(CompatApi(Options(**options)).live(service)) for service in services]  # type: ignore[arg-type]
 
     async def stop(tasks: list[asyncio.Task[None]]) -> None:
         for task in tasks:
@@ -155,7 +155,7 @@ def test_of_many_servers_one_reaps(opened: Open, loop: LoopThread, clock: Manual
 
 
 def test_without_a_schedule_it_never_comes(opened: Open, loop: LoopThread) -> None:
-    loop.run(Door(Options()).live(opened().server.service))
+    loop.run(CompatApi(Options()).live(opened().server.service))
 
 
 def test_a_server_refuses_a_schedule_that_never_comes(tmp_path: Path) -> None:

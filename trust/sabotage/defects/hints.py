@@ -25,7 +25,7 @@ DEFECTS = (
         name="others-do-not-lower-the-hint",
         breaks="What another process has put at the head is not looked for there.",
         file="rowq/store/store.py",
-        old="        self.heads.lower({topic: place for topic, (_, place) in tidings.ready.items() if place is not None})\n",
+        old="        self.heads.lower({topic: place for topic, (_, place) in notification.ready.items() if place is not None})\n",
         new="",
         tests=("tests/store/test_heads.py::test_what_another_process_tells_lowers_the_hint",),
     ),

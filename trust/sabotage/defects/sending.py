@@ -84,7 +84,7 @@ DEFECTS = (
         name="a-group-is-never-called-up",
         breaks="When the head of a group is done, nobody follows.",
         file="rowq/store/groups.py",
-        old="    if not work.leaving and not work.returning:\n        return",
+        old="    if not tx.leaving and not tx.returning:\n        return",
         new="    if True:\n        return",
         tests=("tests/contract/test_groups.py::test_the_next_goes_when_the_head_is_acked[sqlite-sync]",),
     ),

@@ -121,8 +121,8 @@ DEFECTS = (
         name="sessions-outlive-their-key",
         breaks="Somebody whose key was replaced by another of the same name stays logged in.",
         file="rowq/server/admin/session.py",
-        old="identity = self._service.gate.known(name, bytes(digest))",
-        new="identity = self._service.gate._by_name.get(name)",
+        old="identity = self._service.authenticator.known(name, bytes(digest))",
+        new="identity = self._service.authenticator._by_name.get(name)",
         tests=("tests/admin/test_access.py::TestWithKeys::test_it_ends_with_its_key",),
     ),
     Defect(

@@ -57,8 +57,8 @@ DEFECTS = (
         name="history-goes-too-early",
         breaks="History is deleted by its retention in seconds, taken for milliseconds.",
         file="rowq/store/expiry.py",
-        old="cutoff=work.now - retention, limit=limit)]\n    forget_finished",
-        new="cutoff=work.now - retention // 1000, limit=limit)]\n    forget_finished",
+        old="cutoff=tx.now - retention, limit=limit)]\n    forget_finished",
+        new="cutoff=tx.now - retention // 1000, limit=limit)]\n    forget_finished",
         tests=("tests/contract/test_bounds.py::test_history_goes_in_the_moment_its_retention_ends_and_what_is_younger_stays[sqlite-sync]",),
     ),
     Defect(
@@ -73,8 +73,8 @@ DEFECTS = (
         name="audit-goes-too-early",
         breaks="Lines of the audit go by the shortest retention of all queues, and not by that of their own.",
         file="rowq/store/expiry.py",
-        old="(0 < work.policy(queue).audit_retention_ms <= work.now - at if queue",
-        new="(0 < work.policy(queue).audit_retention_ms if queue",
+        old="(0 < tx.policy(queue).audit_retention_ms <= tx.now - at if queue",
+        new="(0 < tx.policy(queue).audit_retention_ms if queue",
         tests=("tests/contract/test_audit_retention.py::test_one_queue_keeps_its_audit_longer_than_another[sqlite-sync]",),
     ),
     Defect(

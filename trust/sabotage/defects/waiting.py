@@ -44,15 +44,15 @@ DEFECTS = (
         breaks="Those who wait are woken before there is anything to see.",
         file="rowq/engine/executor.py",
         old=(
-            "                self._carry_out(work, batch)\n"
+            "                self._carry_out(tx, batch)\n"
             "        except _MustSync:\n"
             "            self._perform_together(batch, durable=True)\n"
             "            return\n"
-            "        self._finish(work, batch, began, durable=durable)"
+            "        self._finish(tx, batch, began, durable=durable)"
         ),
         new=(
-            "                self._carry_out(work, batch)\n"
-            "                self._finish(work, batch, began, durable=durable)\n"
+            "                self._carry_out(tx, batch)\n"
+            "                self._finish(tx, batch, began, durable=durable)\n"
             "        except _MustSync:\n"
             "            self._perform_together(batch, durable=True)\n"
             "            return"
@@ -63,7 +63,7 @@ DEFECTS = (
         name="the-herald-tells-nobody",
         breaks="Other processes on PostgreSQL hear of a send only when they look by themselves.",
         file="rowq/engine/engine.py",
-        old="            self._herald.tell(tidings)",
+        old="            self._notifier.tell(notification)",
         new="            pass",
         tests=("tests/rivals/test_waiting.py::test_a_consumer_in_another_process_hears_of_a_send[postgresql]",),
     ),
@@ -71,8 +71,11 @@ DEFECTS = (
         name="the-herald-wakes-nobody",
         breaks="What another process tells wakes nobody.",
         file="rowq/engine/engine.py",
-        old=("        self.store.hear(tidings)\n        self._room.wake({topic: count for topic, (count, _) in tidings.ready.items()})"),
-        new="        self.store.hear(tidings)",
+        old=(
+            "        self.store.hear(notification)\n"
+            "        self._room.wake({topic: count for topic, (count, _) in notification.ready.items()})"
+        ),
+        new="        self.store.hear(notification)",
         tests=("tests/rivals/test_waiting.py::test_a_consumer_in_another_process_hears_of_a_send[postgresql]",),
     ),
     Defect(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 
 _OWN = ("csrf", "confirmed")
 
 
-def is_given(desk: Desk) -> bool:
+def is_given(request: AdminRequest) -> bool:
     """Whether somebody has read the page and agreed."""
-    return desk.given("confirmed") == "yes"
+    return request.given("confirmed") == "yes"
 
 
 def ask(
-    desk: Desk,
+    request: AdminRequest,
     *,
     sentence: str,
     number: int | None,
@@ -30,8 +30,8 @@ def ask(
 
     `number`: how many it concerns as of now, None where nobody knows; not `is_exact`: at least so many.
     """
-    fields = [(name, value) for name, values in desk.form.items() if name not in _OWN for value in values]
-    return desk.show(
+    fields = [(name, value) for name, values in request.form.items() if name not in _OWN for value in values]
+    return request.show(
         "confirmation.html",
         sentence=sentence,
         number=number,

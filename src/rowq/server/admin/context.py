@@ -1,4 +1,4 @@
-"""What all desks share: who is logged in, the numbers, the jobs, the templates; and what goes on beside the requests."""
+"""What all requests share: who is logged in, the numbers, the jobs, the templates; and what goes on beside the requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rowq.server.depths import Depths
 from rowq.server.service import Service
 
 
-class Office:
+class AdminContext:
     def __init__(self, service: Service, menu: Sequence[object], *, database: str, workers: int, api: str) -> None:
         """`menu`: the pages that stand in it. `database`: its URL as people may see it. `workers`: how many processes serve it.
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from rowq.model.message import Stats
 from rowq.server.admin.attention import Row, needs
 from rowq.server.admin.paging import paged
-from rowq.server.admin.request import Desk, one_of
+from rowq.server.admin.request import AdminRequest, one_of
 from rowq.server.depths import Counted
 
 MOST_NEEDS = 12
@@ -30,31 +30,31 @@ _BY: dict[str, Callable[[Row], Any]] = {
 """What rows can be in the order of: names from a on, numbers from the largest on."""
 
 
-async def show_dashboard(desk: Desk) -> Response:
+async def show_dashboard(request: AdminRequest) -> Response:
     """`sort` and `name` choose the rows, `page` which hundred of them."""
-    sort = one_of(desk.asked("sort", "name"), tuple(_BY), "column to sort by")
-    counted = await desk.office.depths.look(desk.identity.reaches)
-    rows = _rows(desk, counted)
-    wanted = desk.asked("name").strip()
+    sort = one_of(request.asked("sort", "name"), tuple(_BY), "column to sort by")
+    counted = await request.context.depths.look(request.identity.reaches)
+    rows = _rows(request, counted)
+    wanted = request.asked("name").strip()
     chosen = sorted((row for row in rows if wanted.lower() in row.name.lower()), key=_BY[sort])
-    findings = (await desk.office.checkup.look() or []) if desk.identity.sees_all else []
-    found = needs(rows, findings, desk.office.jobs.running(desk.identity))
-    return desk.show(
+    findings = (await request.context.checkup.look() or []) if request.identity.sees_all else []
+    found = needs(rows, findings, request.context.jobs.running(request.identity))
+    return request.show(
         "dashboard.html",
         needs=found[:MOST_NEEDS],
         more_needs=max(0, len(found) - MOST_NEEDS),
         totals=_totals(rows),
-        history=desk.office.rates.total(None if desk.identity.sees_all else counted.stats),
+        history=request.context.rates.total(None if request.identity.sees_all else counted.stats),
         age_ms=counted.age_ms,
         is_empty=not rows,
         sort=sort,
         wanted=wanted,
-        **paged(desk, chosen),
+        **paged(request, chosen),
     )
 
 
-def _rows(desk: Desk, counted: Counted) -> list[Row]:
-    now, rates = desk.service.engine.clock.now(), desk.office.rates
+def _rows(request: AdminRequest, counted: Counted) -> list[Row]:
+    now, rates = request.service.engine.clock.now(), request.context.rates
     return [Row(stats, rates.of(queue), _age(stats, now), counted.limits.get(queue)) for queue, stats in counted.stats.items()]
 
 

@@ -15,7 +15,7 @@ from rowq.model.fingerprint import fingerprint
 from rowq.model.lifecycle import REASONS
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name, split_name
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 from rowq.server.api import dead, messages
 from rowq.wire import MessageLook
 
@@ -35,73 +35,75 @@ class _Found(NamedTuple):
     """How many were looked through, where that came to no end."""
 
 
-async def show_dead(desk: Desk) -> Response:
+async def show_dead(request: AdminRequest) -> Response:
     """The page of `emails-dlq` and `emails.dlq`."""
-    queue = queue_of(desk)
-    desk.identity.check("look", queue)
+    queue = queue_of(request)
+    request.identity.check("look", queue)
     failures, found, counted = await asyncio.gather(
-        desk.call(dead.list_failures, query=dead.FailuresQuery(limit=_GROUPS), queue=queue),
-        _find(desk, queue),
-        desk.office.depths.look(desk.identity.reaches),
+        request.call(dead.list_failures, query=dead.FailuresQuery(limit=_GROUPS), queue=queue),
+        _find(request, queue),
+        request.context.depths.look(request.identity.reaches),
     )
-    return desk.show(
+    return request.show(
         "dead/queue.html",
         queue=queue,
         stats=counted.stats.get(queue),
         failures=failures,
         found=found,
         reasons=REASONS,
-        filters={name: desk.asked(name) for name in _FILTERS},
-        mark=_mark(desk),
-        is_filtered=_is_filtered(desk),
-        here=urlencode(desk.query, doseq=True),
-        jobs=[job for job in desk.office.jobs.running(desk.identity) if job.queue == queue],
-        now=desk.service.engine.clock.now(),
+        filters={name: request.asked(name) for name in _FILTERS},
+        mark=_mark(request),
+        is_filtered=_is_filtered(request),
+        here=urlencode(request.query, doseq=True),
+        jobs=[job for job in request.context.jobs.running(request.identity) if job.queue == queue],
+        now=request.service.engine.clock.now(),
     )
 
 
-async def show_all(desk: Desk) -> Response:
+async def show_all(request: AdminRequest) -> Response:
     """Every queue that has dead letters, with the newest of each; those where something died last come first."""
-    counted = await desk.office.depths.look(desk.identity.reaches)
+    counted = await request.context.depths.look(request.identity.reaches)
     fullest = sorted((stats for stats in counted.stats.values() if stats.dead), key=lambda stats: -stats.dead)
     rows: list[tuple[Stats, MessageLook | None]] = []
     for stats in fullest[:_MOST_QUEUES]:
         try:
-            page = await desk.call(messages.browse_dead, query=messages.DeadQuery(limit=1, newest=True), queue=stats.queue)
+            page = await request.call(messages.browse_dead, query=messages.DeadQuery(limit=1, newest=True), queue=stats.queue)
         except QueueNotFound:  # it was deleted since it was counted
             continue
         rows.append((stats, page.messages[0] if page.messages else None))
     rows.sort(key=lambda row: -(row[1].died_at or 0) if row[1] else 0)
     left_out = max(0, len(fullest) - _MOST_QUEUES)
-    return desk.show("dead/all.html", rows=rows, left_out=left_out, counted=counted, now=desk.service.engine.clock.now())
+    return request.show("dead/all.html", rows=rows, left_out=left_out, counted=counted, now=request.service.engine.clock.now())
 
 
-def queue_of(desk: Desk) -> str:
+def queue_of(request: AdminRequest) -> str:
     """The queue whose dead letters the path means, under its own name or theirs. Dead letters have no dead letters."""
-    return check_own_name(split_name(desk.path["queue"])[0])
+    return check_own_name(split_name(request.path["queue"])[0])
 
 
-async def _find(desk: Desk, queue: str) -> _Found | None:
+async def _find(request: AdminRequest, queue: str) -> _Found | None:
     """A page of those that match, the newest first; None: they are still being looked for."""
-    given: dict[str, Any] = {name: desk.asked(name) or None for name in ("key", "group", "text", "after")}
-    if not _is_filtered(desk):
-        return await _browse(desk, queue, given)
-    reason, mark = desk.asked("reason") or None, _mark(desk)
-    look = partial(_browse, desk, queue, given) if reason is mark is None else partial(_look_through, desk, queue, given, reason, mark)
-    return await desk.office.searches.find(desk.identity.name, desk.link(), look)
+    given: dict[str, Any] = {name: request.asked(name) or None for name in ("key", "group", "text", "after")}
+    if not _is_filtered(request):
+        return await _browse(request, queue, given)
+    reason, mark = request.asked("reason") or None, _mark(request)
+    look = (
+        partial(_browse, request, queue, given) if reason is mark is None else partial(_look_through, request, queue, given, reason, mark)
+    )
+    return await request.context.searches.find(request.identity.name, request.link(), look)
 
 
-async def _browse(desk: Desk, queue: str, given: dict[str, Any]) -> _Found:
-    page = await desk.call(messages.browse_dead, query=messages.DeadQuery(**given, newest=True, limit=PAGE), queue=queue)
+async def _browse(request: AdminRequest, queue: str, given: dict[str, Any]) -> _Found:
+    page = await request.call(messages.browse_dead, query=messages.DeadQuery(**given, newest=True, limit=PAGE), queue=queue)
     return _Found(page.messages, page.next, None)
 
 
-async def _look_through(desk: Desk, queue: str, given: dict[str, Any], reason: str | None, mark: str | None) -> _Found:
+async def _look_through(request: AdminRequest, queue: str, given: dict[str, Any], reason: str | None, mark: str | None) -> _Found:
     """No index knows these by what they died of."""
     letters: list[MessageLook] = []
     looked_at, until = 0, time.monotonic() + _PATIENCE
     while True:
-        page = await desk.call(messages.browse_dead, query=messages.DeadQuery(**given, newest=True, limit=_PIECE), queue=queue)
+        page = await request.call(messages.browse_dead, query=messages.DeadQuery(**given, newest=True, limit=_PIECE), queue=queue)
         for letter in page.messages:
             looked_at += 1
             if reason in (None, letter.reason) and mark in (None, fingerprint(letter.error or "")):
@@ -113,10 +115,10 @@ async def _look_through(desk: Desk, queue: str, given: dict[str, Any], reason: s
             return _Found(letters, page.next, None if page.next is None else looked_at)
 
 
-def _is_filtered(desk: Desk) -> bool:
-    return any(desk.asked(name) for name in _FILTERS) or _mark(desk) is not None
+def _is_filtered(request: AdminRequest) -> bool:
+    return any(request.asked(name) for name in _FILTERS) or _mark(request) is not None
 
 
-def _mark(desk: Desk) -> str | None:
+def _mark(request: AdminRequest) -> str | None:
     """The fingerprint of a failure; an empty one is that of letters without an error."""
-    return desk.query["fingerprint"][-1] if "fingerprint" in desk.query else None
+    return request.query["fingerprint"][-1] if "fingerprint" in request.query else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from rowq.errors import ServerUnavailable
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 from rowq.server.http import asgi
 from rowq.server.http.patience import ClientGone, first_of
 
@@ -29,30 +29,30 @@ _HEADERS = [
 ]
 
 
-async def stream_changes(desk: Desk, receive: asgi.Receive, send: asgi.Send) -> None:
+async def stream_changes(request: AdminRequest, receive: asgi.Receive, send: asgi.Send) -> None:
     """Goes on until the page is closed, its session or key is over, or the server stops."""
-    office = desk.office
-    if len(office.watching) >= MOST:
+    context = request.context
+    if len(context.watching) >= MOST:
         raise ServerUnavailable(f"{MOST} pages are told of changes already: close some, or load this one again to see what is new")
     me = object()
-    office.watching.add(me)
+    context.watching.add(me)
     try:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         await _write(send, _GREETING)
-        await _tell(desk, receive, send)
+        await _tell(request, receive, send)
         await send({"type": "http.response.body", "body": b""})
     except ClientGone:
         return
     finally:
-        office.watching.discard(me)
+        context.watching.discard(me)
 
 
-async def _tell(desk: Desk, receive: asgi.Receive, send: asgi.Send) -> None:
+async def _tell(request: AdminRequest, receive: asgi.Receive, send: asgi.Send) -> None:
     """The first look is told of in any case: something may have changed between the page and its stream."""
-    loop, sessions = asyncio.get_running_loop(), desk.office.sessions
+    loop, sessions = asyncio.get_running_loop(), request.context.sessions
     seen: object = None
     turn, written, ended = 0, loop.time(), sessions.ended
-    with desk.service.patience() as stop:
+    with request.service.patience() as stop:
         while True:
             await first_of(asyncio.sleep(EVERY), receive, stop)
             turn += 1
@@ -60,20 +60,20 @@ async def _tell(desk: Desk, receive: asgi.Receive, send: asgi.Send) -> None:
                 return
             if turn % _CHECK_EVERY == 0 or sessions.ended != ended:
                 ended = sessions.ended
-                if not await sessions.holds(desk.visitor):
+                if not await sessions.holds(request.visitor):
                     await _write(send, _CHANGE)  # the page asks, and is led to the login
                     return
-            await desk.office.depths.freshen()
-            now_seen = _state(desk)
+            await request.context.depths.freshen()
+            now_seen = _state(request)
             if now_seen != seen or loop.time() - written >= PING_EVERY:
                 await _write(send, _PING if now_seen == seen else _CHANGE)
                 seen, written = now_seen, loop.time()
 
 
-def _state(desk: Desk) -> tuple[int, ...]:
-    office = desk.office
-    age = desk.service.engine.clock.now() // _AGE_STEP_MS if office.depths.has_ready else 0
-    return office.depths.version, office.rates.version, age
+def _state(request: AdminRequest) -> tuple[int, ...]:
+    context = request.context
+    age = request.service.engine.clock.now() // _AGE_STEP_MS if context.depths.has_ready else 0
+    return context.depths.version, context.rates.version, age
 
 
 async def _write(send: asgi.Send, data: bytes) -> None:

@@ -29,7 +29,7 @@ PATIENCE = 1.0
 _GRACE = 0.5
 """Seconds to come to the end of a piece, so that a job that is cancelled knows exactly what it has done."""
 
-Work = Callable[[Progress], Awaitable[Count]]
+Transaction = Callable[[Progress], Awaitable[Count]]
 
 
 class _Cancelled(Exception):
@@ -87,7 +87,7 @@ class Jobs:
     async def start(
         self,
         identity: Identity,
-        work: Work,
+        tx: Transaction,
         *,
         queue: str,
         what: str,
@@ -115,7 +115,7 @@ class Jobs:
         )
         self._jobs[job.id] = job
         self._forget()
-        job.task = asyncio.create_task(self._run(job, work, identity))
+        job.task = asyncio.create_task(self._run(job, tx, identity))
         await asyncio.wait((job.task,), timeout=PATIENCE)
         return job
 
@@ -141,16 +141,16 @@ class Jobs:
         self._is_over = True
         await asyncio.gather(*(self.cancel(job) for job in self.running()))
 
-    async def _run(self, job: Job, work: Work, identity: Identity) -> None:
+    async def _run(self, job: Job, tx: Transaction, identity: Identity) -> None:
         def progress(count: int) -> None:
             job.done = count
             if job.is_unwanted:
                 raise _Cancelled
-            if not self._service.gate.holds(identity):
+            if not self._service.authenticator.holds(identity):
                 raise Forbidden("the key that began it was revoked")
 
         try:
-            job.done = (await work(progress)).count
+            job.done = (await tx(progress)).count
             job.state = "done"
         except (_Cancelled, asyncio.CancelledError):
             job.state = "cancelled"

@@ -5,34 +5,34 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from rowq.errors import Forbidden, Unauthorized
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 
 _LONGEST = 1_000
 
 
-async def show_login(desk: Desk) -> Response:
-    if desk.visitor.identity is not None:
-        return desk.go(_next(desk.asked("next")))
-    return desk.show("login.html", next=_next(desk.asked("next")), problem=None)
+async def show_login(request: AdminRequest) -> Response:
+    if request.visitor.identity is not None:
+        return request.go(_next(request.asked("next")))
+    return request.show("login.html", next=_next(request.asked("next")), problem=None)
 
 
-async def log_in(desk: Desk) -> Response:
+async def log_in(request: AdminRequest) -> Response:
     """Wrong keys are counted by address, together with those that the API is asked with."""
-    url = _next(desk.given("next"))
-    if desk.visitor.identity is not None:
-        return desk.go(url)
+    url = _next(request.given("next"))
+    if request.visitor.identity is not None:
+        return request.go(url)
     try:
-        visitor = await desk.office.sessions.log_in(desk.visitor, desk.given("key").strip()[:_LONGEST], desk.address)
+        visitor = await request.context.sessions.log_in(request.visitor, request.given("key").strip()[:_LONGEST], request.address)
     except (Unauthorized, Forbidden) as error:
-        return desk.show("login.html", status=401 if isinstance(error, Unauthorized) else 403, next=url, problem=str(error))
-    response = desk.go(url)
+        return request.show("login.html", status=401 if isinstance(error, Unauthorized) else 403, next=url, problem=str(error))
+    response = request.go(url)
     visitor.give_cookie(response)
     return response
 
 
-async def log_out(desk: Desk) -> Response:
-    visitor = await desk.office.sessions.log_out(desk.visitor)
-    response = desk.go("/login")
+async def log_out(request: AdminRequest) -> Response:
+    visitor = await request.context.sessions.log_out(request.visitor)
+    response = request.go("/login")
     visitor.give_cookie(response)
     return response
 

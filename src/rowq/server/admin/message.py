@@ -14,7 +14,7 @@ from rowq.model.message import Event
 from rowq.model.queue import split_name
 from rowq.model.settings_text import write_setting
 from rowq.server.admin import confirmation, payload
-from rowq.server.admin.request import Desk, details_url
+from rowq.server.admin.request import AdminRequest, details_url
 from rowq.server.api import messages, queues
 from rowq.store.lookup import not_found
 from rowq.wire import MessageLook, to_backoff
@@ -24,13 +24,13 @@ _LINES = 500
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
-async def show_details(desk: Desk) -> Response:
-    queue, id = split_name(desk.path["queue"])[0], desk.path["id"]
-    where, message, events = await find(desk, id, queue)
+async def show_details(request: AdminRequest) -> Response:
+    queue, id = split_name(request.path["queue"])[0], request.path["id"]
+    where, message, events = await find(request, id, queue)
     if where != queue:
-        return desk.go(details_url(where, id))
-    policy = await desk.call(queues.get_policy, queue=queue)
-    return desk.show(
+        return request.go(details_url(where, id))
+    policy = await request.call(queues.get_policy, queue=queue)
+    return request.show(
         "message/details.html",
         queue=queue,
         id=id,
@@ -40,57 +40,57 @@ async def show_details(desk: Desk) -> Response:
         shown=None if message is None or _is_bodiless(message) else await asyncio.to_thread(payload.shown, message),
         max_attempts=policy.max_attempts if message is None or message.max_attempts is None else message.max_attempts,
         backoff=None if message is None else write_setting("backoff", to_backoff(message.backoff_ms)),
-        now=desk.service.engine.clock.now(),
+        now=request.service.engine.clock.now(),
     )
 
 
-async def download(desk: Desk) -> Response:
+async def download(request: AdminRequest) -> Response:
     """The payload as it is, to be kept as a file: no browser shows it, whatever is in it."""
-    message: MessageLook = await desk.call(messages.get_message, query=_here(desk), id=desk.path["id"])
+    message: MessageLook = await request.call(messages.get_message, query=_here(request), id=request.path["id"])
     data, ending = await asyncio.to_thread(payload.whole, message)
-    if desk.asked("as") == "base64":
+    if request.asked("as") == "base64":
         data, ending = base64.b64encode(data), "base64.txt"
     name = f"{_UNSAFE.sub('_', message.id)}.{ending}"
     kind = "application/octet-stream" if ending == "bin" else "text/plain; charset=utf-8"
     return Response(data, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
 
 
-async def remove(desk: Desk) -> Response:
+async def remove(request: AdminRequest) -> Response:
     """Wherever it is; a consumer that has it finds its receipt gone."""
-    id = desk.path["id"]
-    message: MessageLook = await desk.call(messages.get_message, query=_here(desk), id=id)
-    if not confirmation.is_given(desk):
+    id = request.path["id"]
+    message: MessageLook = await request.call(messages.get_message, query=_here(request), id=id)
+    if not confirmation.is_given(request):
         held = " A consumer is at work on it, and will find it gone." if message.state == "leased" else ""
         return confirmation.ask(
-            desk,
+            request,
             sentence=f"The message {id} of {message.queue} is deleted for good. This cannot be undone.{held}",
             number=1,
             label="Delete the message",
             back=details_url(message.queue, id),
         )
-    await desk.call(messages.delete_message, query=_here(desk), id=id)
-    desk.office.depths.stale(message.queue)
+    await request.call(messages.delete_message, query=_here(request), id=id)
+    request.context.depths.stale(message.queue)
     suffix = "-dlq" if message.state == "dead" else ""
-    return desk.go(f"/queue/{message.queue}{suffix}/", f"The message {id} was deleted.")
+    return request.go(f"/queue/{message.queue}{suffix}/", f"The message {id} was deleted.")
 
 
-async def find(desk: Desk, id: str, queue: str) -> tuple[str, MessageLook | None, list[Event]]:
+async def find(request: AdminRequest, id: str, queue: str) -> tuple[str, MessageLook | None, list[Event]]:
     """The queue of a message, what it is now, and what happened to it; in that queue, or else where it is."""
     for query in (messages.MessageQuery(queue), messages.MessageQuery()):
         message: MessageLook | None = None
         events: list[Event] = []
         with suppress(MessageNotFound):
-            message = await desk.call(messages.get_message, query=query, id=id)
+            message = await request.call(messages.get_message, query=query, id=id)
         with suppress(MessageNotFound):
             told = query if message is None else messages.MessageQuery(message.queue)
-            events = (await desk.call(messages.audit, query=told, id=id)).events
+            events = (await request.call(messages.audit, query=told, id=id)).events
         if message is not None or events:
             return split_name(message.queue if message is not None else events[-1].queue)[0], message, events
     raise not_found(id)
 
 
-def _here(desk: Desk) -> messages.MessageQuery:
-    return messages.MessageQuery(desk.path["queue"])
+def _here(request: AdminRequest) -> messages.MessageQuery:
+    return messages.MessageQuery(request.path["queue"])
 
 
 def _is_bodiless(message: MessageLook) -> bool:

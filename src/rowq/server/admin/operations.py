@@ -12,7 +12,7 @@ from rowq.model.stream import Stream
 from rowq.server.admin import confirmation
 from rowq.server.admin.paging import paged
 from rowq.server.admin.rendering import count, listed
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 from rowq.server.api import consumers, operations, queues, streams
 
 MOST_CONSUMERS = 1_000
@@ -23,83 +23,83 @@ _REST = 10
 """Who comes to see how it is gets a fresher answer than the dashboard, which only mentions it."""
 
 
-async def show_consumers(desk: Desk) -> Response:
-    found = (await desk.call(consumers.list_all_consumers)).consumers
-    queue = desk.asked("queue").strip()
+async def show_consumers(request: AdminRequest) -> Response:
+    found = (await request.call(consumers.list_all_consumers)).consumers
+    queue = request.asked("queue").strip()
     chosen = [one for one in found if not queue or one.queue == queue]
-    rates = desk.office.rates.acks_per_minute()
+    rates = request.context.rates.acks_per_minute()
     rows = [(one, None if one.id is None else rates.get((one.queue, one.id), 0.0)) for one in chosen]
-    return desk.show(
+    return request.show(
         "operations/consumers.html",
         queue=queue,
         queues=sorted({one.queue for one in found}),
         is_full=len(found) >= MOST_CONSUMERS,
-        now=desk.service.engine.clock.now(),
-        **paged(desk, rows),
+        now=request.service.engine.clock.now(),
+        **paged(request, rows),
     )
 
 
-async def show_streams(desk: Desk) -> Response:
-    found: list[Stream] = (await desk.call(streams.list_streams)).streams
-    counted = await desk.office.depths.look()
+async def show_streams(request: AdminRequest) -> Response:
+    found: list[Stream] = (await request.call(streams.list_streams)).streams
+    counted = await request.context.depths.look()
     rows = [(stream, _lag(stream, counted.stats)) for stream in found]
-    return desk.show("operations/streams.html", now=desk.service.engine.clock.now(), age_ms=counted.age_ms, **paged(desk, rows))
+    return request.show("operations/streams.html", now=request.service.engine.clock.now(), age_ms=counted.age_ms, **paged(request, rows))
 
 
-async def revoke_stream(desk: Desk) -> Response:
-    name = desk.path["stream"]
-    stream = next((one for one in (await desk.call(streams.list_streams)).streams if one.name == name), None)
+async def revoke_stream(request: AdminRequest) -> Response:
+    name = request.path["stream"]
+    stream = next((one for one in (await request.call(streams.list_streams)).streams if one.name == name), None)
     if stream is None:
         raise StreamNotFound(f"there is no stream {name!r}")
-    if not confirmation.is_given(desk):
+    if not confirmation.is_given(request):
         return confirmation.ask(
-            desk,
+            request,
             sentence=f"Everything that the stream {name} holds goes back to its queues. Its query cannot go on with the checkpoint that "
             "it has, and has to be started with a fresh one. What it has written already is received, and may be written, again.",
             number=stream.messages,
             label="Revoke stream",
             back="/streams",
         )
-    gone = (await desk.call(streams.revoke_stream, stream=name)).count
+    gone = (await request.call(streams.revoke_stream, stream=name)).count
     for queue in stream.queues:
-        desk.office.depths.stale(queue)
-    return desk.go("/streams", f"{name} was revoked: {count(gone, 'message')} went back to {listed(stream.queues)}.")
+        request.context.depths.stale(queue)
+    return request.go("/streams", f"{name} was revoked: {count(gone, 'message')} went back to {listed(stream.queues)}.")
 
 
-async def show_sweeps(desk: Desk) -> Response:
-    found = await desk.call(operations.list_sweeps)
-    return desk.show("operations/sweeps.html", sweeps=found.sweeps)
+async def show_sweeps(request: AdminRequest) -> Response:
+    found = await request.call(operations.list_sweeps)
+    return request.show("operations/sweeps.html", sweeps=found.sweeps)
 
 
-async def run_sweep(desk: Desk) -> Response:
-    name = desk.path["sweep"]
-    done = (await desk.call(operations.run_sweep, sweep=name)).count
+async def run_sweep(request: AdminRequest) -> Response:
+    name = request.path["sweep"]
+    done = (await request.call(operations.run_sweep, sweep=name)).count
     if name == "optimize":
-        return desk.go("/sweeps", "optimize: done." if done else "optimize: not done, since others wrote all the time. Try again later.")
-    return desk.go("/sweeps", f"{name}: {count(done, 'message')}.")
+        return request.go("/sweeps", "optimize: done." if done else "optimize: not done, since others wrote all the time. Try again later.")
+    return request.go("/sweeps", f"{name}: {count(done, 'message')}.")
 
 
-async def show_actions(desk: Desk) -> Response:
-    queue = desk.asked("queue").strip()
+async def show_actions(request: AdminRequest) -> Response:
+    queue = request.asked("queue").strip()
     try:
-        found = (await desk.call(queues.list_actions, query=queues.ActionsQuery(queue=queue or None, limit=MOST_ACTIONS))).events
+        found = (await request.call(queues.list_actions, query=queues.ActionsQuery(queue=queue or None, limit=MOST_ACTIONS))).events
     except QueueNotFound:  # the page says of a name that nothing was done to it, and stays open for another one
         found = []
-    return desk.show("operations/actions.html", queue=queue, is_full=len(found) >= MOST_ACTIONS, **paged(desk, found))
+    return request.show("operations/actions.html", queue=queue, is_full=len(found) >= MOST_ACTIONS, **paged(request, found))
 
 
-async def show_health(desk: Desk) -> Response:
-    office, checkup = desk.office, desk.office.checkup
+async def show_health(request: AdminRequest) -> Response:
+    context, checkup = request.context, request.context.checkup
     findings = await checkup.look(_EXAMINED, _PATIENCE, _REST)
-    return desk.show(
+    return request.show(
         "operations/health.html",
         findings=findings,
         age_ms=checkup.age_ms,
-        database=office.database,
-        workers=office.workers,
-        up_ms=(time.monotonic() - office.began) * 1000,
-        waiting=desk.service.engine.waiting,
-        watching=len(office.watching),
+        database=context.database,
+        workers=context.workers,
+        up_ms=(time.monotonic() - context.began) * 1000,
+        waiting=request.service.engine.waiting,
+        watching=len(context.watching),
     )
 
 

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 from starlette.responses import Response
 
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 from rowq.server.http import asgi
 
-Handler = Callable[[Desk], Awaitable[Response]]
-Streamer = Callable[["Desk", asgi.Receive, asgi.Send], Awaitable[None]]
+Handler = Callable[[AdminRequest], Awaitable[Response]]
+Streamer = Callable[["AdminRequest", asgi.Receive, asgi.Send], Awaitable[None]]
 
 
 class Page(Struct, frozen=True):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 
 PAGE = 100
 
 
-def paged(desk: Desk, rows: Sequence[Any]) -> dict[str, Any]:
+def paged(request: AdminRequest, rows: Sequence[Any]) -> dict[str, Any]:
     """Which of them to show, and what the links to the others need to know. A page that makes no sense is the first."""
-    asked = desk.asked("page")
+    asked = request.asked("page")
     pages = max(1, -(-len(rows) // PAGE))
     page = min(max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 1, pages)
     return {"rows": rows[(page - 1) * PAGE : page * PAGE], "count": len(rows), "page": page, "pages": pages}

@@ -5,24 +5,24 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from rowq.server.admin.jobs import Job
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 
 
-async def show_job(desk: Desk) -> Response:
-    job = desk.office.jobs.find(desk.identity, desk.path["id"])
-    response = desk.show("jobs/job.html", job=job, now=desk.service.engine.clock.now())
-    if desk.is_fragment and not job.is_running:
+async def show_job(request: AdminRequest) -> Response:
+    job = request.context.jobs.find(request.identity, request.path["id"])
+    response = request.show("jobs/job.html", job=job, now=request.service.engine.clock.now())
+    if request.is_fragment and not job.is_running:
         response.headers["HX-Refresh"] = "true"  # a page that was watching shows how it ended
     return response
 
 
-async def cancel_job(desk: Desk) -> Response:
-    job = desk.office.jobs.find(desk.identity, desk.path["id"])
-    desk.identity.check("admin", job.queue)
-    await desk.office.jobs.cancel(job)
-    return desk.go(f"/jobs/{job.id}")
+async def cancel_job(request: AdminRequest) -> Response:
+    job = request.context.jobs.find(request.identity, request.path["id"])
+    request.identity.check("admin", job.queue)
+    await request.context.jobs.cancel(job)
+    return request.go(f"/jobs/{job.id}")
 
 
-def follow(desk: Desk, job: Job) -> Response:
+def follow(request: AdminRequest, job: Job) -> Response:
     """To the page of its progress; back with a notice where it is over already."""
-    return desk.go(f"/jobs/{job.id}") if job.is_running else desk.go(job.back, job.summary)
+    return request.go(f"/jobs/{job.id}") if job.is_running else request.go(job.back, job.summary)

@@ -12,9 +12,9 @@ from rowq.errors import InvalidArgument, MessageNotFound, QueueNotFound
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.admin import confirmation, dead, message, progress
-from rowq.server.admin.jobs import Job, Work
+from rowq.server.admin.jobs import Job, Transaction
 from rowq.server.admin.rendering import listed
-from rowq.server.admin.request import Desk, details_url, one_of
+from rowq.server.admin.request import AdminRequest, details_url, one_of
 from rowq.server.api import messages, queues
 from rowq.wire import Count, Messages
 
@@ -26,106 +26,106 @@ _NEWEST_FIRST = ("finished",)
 """What waits stands in the order in which it is handed out; what is over, with the last one first."""
 
 
-async def show_queue(desk: Desk) -> Response:
-    queue, is_dead = split_name(desk.path["queue"])
+async def show_queue(request: AdminRequest) -> Response:
+    queue, is_dead = split_name(request.path["queue"])
     if is_dead:
-        return await dead.show_dead(desk)
-    if id := desk.asked("id").strip():
-        if response := await _go_to_message(desk, queue, id):
+        return await dead.show_dead(request)
+    if id := request.asked("id").strip():
+        if response := await _go_to_message(request, queue, id):
             return response
-        return await _show(desk, queue, problem=f"There is no message {id}, and nothing is recorded of one.", status=404)
-    return await _show(desk, queue)
+        return await _show(request, queue, problem=f"There is no message {id}, and nothing is recorded of one.", status=404)
+    return await _show(request, queue)
 
 
-async def pause(desk: Desk) -> Response:
-    queue = check_own_name(desk.path["queue"])
-    await desk.call(queues.pause, queue=queue)
-    return desk.go(f"/queue/{queue}/", f"{queue} is paused: nothing is handed out. Sending goes on.")
+async def pause(request: AdminRequest) -> Response:
+    queue = check_own_name(request.path["queue"])
+    await request.call(queues.pause, queue=queue)
+    return request.go(f"/queue/{queue}/", f"{queue} is paused: nothing is handed out. Sending goes on.")
 
 
-async def resume(desk: Desk) -> Response:
-    queue = check_own_name(desk.path["queue"])
-    await desk.call(queues.resume, queue=queue)
-    return desk.go(f"/queue/{queue}/", f"{queue} hands out messages again.")
+async def resume(request: AdminRequest) -> Response:
+    queue = check_own_name(request.path["queue"])
+    await request.call(queues.resume, queue=queue)
+    return request.go(f"/queue/{queue}/", f"{queue} hands out messages again.")
 
 
-async def show_purge(desk: Desk) -> Response:
-    queue = check_own_name(desk.path["queue"])
-    desk.identity.check("admin", queue)
-    return await _ask_what_to_purge(desk, queue)
+async def show_purge(request: AdminRequest) -> Response:
+    queue = check_own_name(request.path["queue"])
+    request.identity.check("admin", queue)
+    return await _ask_what_to_purge(request, queue)
 
 
-async def purge(desk: Desk) -> Response:
-    queue = check_own_name(desk.path["queue"])
-    desk.identity.check("admin", queue)
-    states = list(dict.fromkeys(one_of(state, TABS, "state") for state in desk.form.get("state", [])))
+async def purge(request: AdminRequest) -> Response:
+    queue = check_own_name(request.path["queue"])
+    request.identity.check("admin", queue)
+    states = list(dict.fromkeys(one_of(state, TABS, "state") for state in request.form.get("state", [])))
     if not states:
-        return await _ask_what_to_purge(desk, queue, "Choose what to delete.")
-    number = _sum(await depth(desk, queue), states)
-    if not confirmation.is_given(desk):
+        return await _ask_what_to_purge(request, queue, "Choose what to delete.")
+    number = _sum(await depth(request, queue), states)
+    if not confirmation.is_given(request):
         return confirmation.ask(
-            desk,
+            request,
             sentence=f"All {listed(states)} messages of {queue} are deleted for good. This cannot be undone.",
             number=number,
             label="Delete the messages",
             back=f"/queue/{queue}/",
         )
 
-    async def work(progress: Progress) -> Count:
+    async def tx(progress: Progress) -> Count:
         query = queues.PurgeQuery(state=states)  # type: ignore[arg-type]
-        count: Count = await desk.call(queues.purge, query=query, progress=progress, queue=queue)
+        count: Count = await request.call(queues.purge, query=query, progress=progress, queue=queue)
         return count
 
-    return progress.follow(desk, await _start(desk, work, queue, f"Delete {listed(states)} messages", number, f"/queue/{queue}/"))
+    return progress.follow(request, await _start(request, tx, queue, f"Delete {listed(states)} messages", number, f"/queue/{queue}/"))
 
 
-async def remove(desk: Desk) -> Response:
+async def remove(request: AdminRequest) -> Response:
     """The queue with all that belongs to it."""
-    queue = check_own_name(desk.path["queue"])
-    desk.identity.check("admin", queue)
-    number = _sum(await depth(desk, queue), TABS)
-    if not confirmation.is_given(desk):
+    queue = check_own_name(request.path["queue"])
+    request.identity.check("admin", queue)
+    number = _sum(await depth(request, queue), TABS)
+    if not confirmation.is_given(request):
         return confirmation.ask(
-            desk,
+            request,
             sentence=f"The queue {queue} is deleted with its settings and all of its messages, dead letters too. This cannot be undone.",
             number=number,
             label="Delete the queue",
             back=f"/queue/{queue}/",
         )
 
-    async def work(_: Progress) -> Count:
-        await desk.call(queues.delete_queue, queue=queue)
+    async def tx(_: Progress) -> Count:
+        await request.call(queues.delete_queue, queue=queue)
         return Count(number or 0)
 
-    job = await _start(desk, work, queue, f"Delete the queue {queue}", None, "/")
+    job = await _start(request, tx, queue, f"Delete the queue {queue}", None, "/")
     if job.error is not None:
         raise job.error
-    return progress.follow(desk, job) if job.is_running else desk.go("/", f"The queue {queue} was deleted.")
+    return progress.follow(request, job) if job.is_running else request.go("/", f"The queue {queue} was deleted.")
 
 
-async def depth(desk: Desk, queue: str) -> Stats | None:
+async def depth(request: AdminRequest, queue: str) -> Stats | None:
     """As of now if that can be had in a moment, else as it was counted last; None where it was not yet."""
-    desk.office.depths.stale(queue)
-    counted = await desk.office.depths.look(desk.identity.reaches)
+    request.context.depths.stale(queue)
+    counted = await request.context.depths.look(request.identity.reaches)
     found: Stats | None = counted.stats.get(queue)
     return found
 
 
-async def _show(desk: Desk, queue: str, problem: str = "", status: int = 200) -> Response:
-    state = one_of(desk.asked("state", "ready"), TABS, "state")
+async def _show(request: AdminRequest, queue: str, problem: str = "", status: int = 200) -> Response:
+    state = one_of(request.asked("state", "ready"), TABS, "state")
     if state == "dead":
-        return desk.go(f"/queue/{queue}-dlq/")
-    policy = await desk.call(queues.get_policy, queue=queue)
-    counted = await desk.office.depths.look(desk.identity.reaches)
-    is_known = await _is_known(desk, queue)
+        return request.go(f"/queue/{queue}-dlq/")
+    policy = await request.call(queues.get_policy, queue=queue)
+    counted = await request.context.depths.look(request.identity.reaches)
+    is_known = await _is_known(request, queue)
     found: Messages | None = Messages([])
     if is_known and not problem:
         try:
-            found = await _find(desk, queue, state)
+            found = await _find(request, queue, state)
         except InvalidArgument as error:
             problem, status = str(error), 400
-    is_filtered = any(desk.asked(name) for name in _FILTERS)
-    response = desk.show(
+    is_filtered = any(request.asked(name) for name in _FILTERS)
+    response = request.show(
         "queue/queue.html",
         status=status,
         queue=queue,
@@ -135,57 +135,59 @@ async def _show(desk: Desk, queue: str, problem: str = "", status: int = 200) ->
         tabs=TABS,
         stats=counted.stats.get(queue),
         age_ms=counted.age_ms,
-        history=desk.office.rates.of(queue),
+        history=request.context.rates.of(queue),
         found=found,
         problem=problem,
         is_filtered=is_filtered,
-        is_live=not is_filtered and not desk.asked("after") and not problem,
-        now=desk.service.engine.clock.now(),
+        is_live=not is_filtered and not request.asked("after") and not problem,
+        now=request.service.engine.clock.now(),
     )
-    if desk.is_fragment and not is_known:
+    if request.is_fragment and not is_known:
         response.headers["HX-Refresh"] = "true"  # it was deleted while somebody looked at it
     return response
 
 
-async def _find(desk: Desk, queue: str, state: str) -> Messages | None:
+async def _find(request: AdminRequest, queue: str, state: str) -> Messages | None:
     """None: it is still being looked for."""
     query = messages.BrowseQuery(
         state=one_of(state, _LISTED, "state"),  # type: ignore[arg-type]
-        key=desk.asked("key") or None,
-        group=desk.asked("group") or None,
-        text=desk.asked("text") or None,
-        sent_after=_moment(desk.asked("after_time"), "sent after"),
-        sent_before=_moment(desk.asked("before_time"), "sent before"),
-        after=desk.asked("after") or None,
+        key=request.asked("key") or None,
+        group=request.asked("group") or None,
+        text=request.asked("text") or None,
+        sent_after=_moment(request.asked("after_time"), "sent after"),
+        sent_before=_moment(request.asked("before_time"), "sent before"),
+        after=request.asked("after") or None,
         limit=PAGE,
         newest=state in _NEWEST_FIRST,
     )
-    if not any(desk.asked(name) for name in _FILTERS):
-        found: Messages = await desk.call(messages.browse, query=query, queue=queue)
+    if not any(request.asked(name) for name in _FILTERS):
+        found: Messages = await request.call(messages.browse, query=query, queue=queue)
         return found
-    return await desk.office.searches.find(desk.identity.name, desk.link(), lambda: desk.call(messages.browse, query=query, queue=queue))
+    return await request.context.searches.find(
+        request.identity.name, request.link(), lambda: request.call(messages.browse, query=query, queue=queue)
+    )
 
 
-async def _go_to_message(desk: Desk, queue: str, id: str) -> Response | None:
+async def _go_to_message(request: AdminRequest, queue: str, id: str) -> Response | None:
     """In this queue or another one; also where only its story is left."""
     try:
-        where, _, _ = await message.find(desk, id, queue)
+        where, _, _ = await message.find(request, id, queue)
     except (MessageNotFound, InvalidArgument):
         return None
-    return desk.go(details_url(where, id))
+    return request.go(details_url(where, id))
 
 
-async def _is_known(desk: Desk, queue: str) -> bool:
+async def _is_known(request: AdminRequest, queue: str) -> bool:
     try:
-        await desk.call(queues.list_settings, query=queues.SettingsQuery(queue=queue))
+        await request.call(queues.list_settings, query=queues.SettingsQuery(queue=queue))
     except QueueNotFound:
         return False
     return True
 
 
-async def _ask_what_to_purge(desk: Desk, queue: str, problem: str = "") -> Response:
-    stats = await depth(desk, queue)
-    return desk.show("queue/purge.html", status=400 if problem else 200, queue=queue, states=TABS, stats=stats, problem=problem)
+async def _ask_what_to_purge(request: AdminRequest, queue: str, problem: str = "") -> Response:
+    stats = await depth(request, queue)
+    return request.show("queue/purge.html", status=400 if problem else 200, queue=queue, states=TABS, stats=stats, problem=problem)
 
 
 def _moment(text: str, what: str) -> int | None:
@@ -197,10 +199,10 @@ def _moment(text: str, what: str) -> int | None:
         raise InvalidArgument(f"{what}: {text!r} is no time; write it as 2026-01-31T08:30, in UTC") from None
 
 
-async def _start(desk: Desk, work: Work, queue: str, what: str, number: int | None, back: str) -> Job:
+async def _start(request: AdminRequest, tx: Transaction, queue: str, what: str, number: int | None, back: str) -> Job:
     """A million messages take a while to go."""
-    return await desk.office.jobs.start(
-        desk.identity, work, queue=queue, what=what, noun="message", done_word="deleted", back=back, total=number
+    return await request.context.jobs.start(
+        request.identity, tx, queue=queue, what=what, noun="message", done_word="deleted", back=back, total=number
     )
 
 

@@ -13,7 +13,7 @@ from rowq.model.queue import split_name
 from rowq.server.admin import confirmation, progress
 from rowq.server.admin.dead import queue_of
 from rowq.server.admin.jobs import Job
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 from rowq.server.api import dead, queues
 from rowq.server.http.errors import HttpError
 from rowq.wire import Count, RedriveBody
@@ -31,14 +31,14 @@ class _Chosen(NamedTuple):
     """`all dead letters`."""
 
 
-async def redrive(desk: Desk) -> Response:
-    queue, back = _begin(desk)
-    chosen = await _choose(desk, queue)
+async def redrive(request: AdminRequest) -> Response:
+    queue, back = _begin(request)
+    chosen = await _choose(request, queue)
     if chosen is None:
-        return desk.go(back, "Choose the dead letters first: tick their boxes.")
-    if not confirmation.is_given(desk):
+        return request.go(back, "Choose the dead letters first: tick their boxes.")
+    if not confirmation.is_given(request):
         return confirmation.ask(
-            desk,
+            request,
             sentence=f"They go back into {queue}, and are delivered as if they had just been sent.{_pace(chosen.body)}",
             number=chosen.number,
             is_exact=chosen.is_exact,
@@ -48,96 +48,96 @@ async def redrive(desk: Desk) -> Response:
             back=back,
             danger=False,
         )
-    return progress.follow(desk, await _redrive(desk, queue, chosen, back))
+    return progress.follow(request, await _redrive(request, queue, chosen, back))
 
 
-async def remove(desk: Desk) -> Response:
-    queue, back = _begin(desk)
-    chosen = await _choose(desk, queue)
+async def remove(request: AdminRequest) -> Response:
+    queue, back = _begin(request)
+    chosen = await _choose(request, queue)
     if chosen is None:
-        return desk.go(back, "Choose the dead letters first: tick their boxes.")
-    if not confirmation.is_given(desk):
-        sentence = DELETE_ALL if desk.given("all") else _DELETE
+        return request.go(back, "Choose the dead letters first: tick their boxes.")
+    if not confirmation.is_given(request):
+        sentence = DELETE_ALL if request.given("all") else _DELETE
         label = f"Delete {chosen.phrase}"
         return confirmation.ask(
-            desk, sentence=sentence, number=chosen.number, is_exact=chosen.is_exact, noun="dead letter", of=queue, label=label, back=back
+            request, sentence=sentence, number=chosen.number, is_exact=chosen.is_exact, noun="dead letter", of=queue, label=label, back=back
         )
-    return progress.follow(desk, await _remove(desk, queue, chosen, back))
+    return progress.follow(request, await _remove(request, queue, chosen, back))
 
 
-async def redrive_all(desk: Desk) -> Response:
-    queue, back = _forq(desk)
-    return _told(desk, await _redrive(desk, queue, await _all(desk, queue, RedriveBody()), back))
+async def redrive_all(request: AdminRequest) -> Response:
+    queue, back = _forq(request)
+    return _told(request, await _redrive(request, queue, await _all(request, queue, RedriveBody()), back))
 
 
-async def delete_all(desk: Desk) -> Response:
+async def delete_all(request: AdminRequest) -> Response:
     """At once: whoever sends it has asked somebody before."""
-    queue, back = _forq(desk)
-    return _told(desk, await _remove(desk, queue, await _all(desk, queue, RedriveBody()), back))
+    queue, back = _forq(request)
+    return _told(request, await _remove(request, queue, await _all(request, queue, RedriveBody()), back))
 
 
-async def redrive_one(desk: Desk) -> Response:
-    queue, back = _forq(desk)
-    count = await desk.call(dead.redrive, body=RedriveBody(ids=[desk.path["id"]]), queue=queue)
-    return _told_of_one(desk, count, queue, back, "redriven")
+async def redrive_one(request: AdminRequest) -> Response:
+    queue, back = _forq(request)
+    count = await request.call(dead.redrive, body=RedriveBody(ids=[request.path["id"]]), queue=queue)
+    return _told_of_one(request, count, queue, back, "redriven")
 
 
-async def delete_one(desk: Desk) -> Response:
-    queue, back = _forq(desk)
-    count = await desk.call(dead.remove, body=RedriveBody(ids=[desk.path["id"]]), queue=queue)
-    return _told_of_one(desk, count, queue, back, "deleted")
+async def delete_one(request: AdminRequest) -> Response:
+    queue, back = _forq(request)
+    count = await request.call(dead.remove, body=RedriveBody(ids=[request.path["id"]]), queue=queue)
+    return _told_of_one(request, count, queue, back, "deleted")
 
 
-def back_to(desk: Desk, queue: str) -> str:
+def back_to(request: AdminRequest, queue: str) -> str:
     """The list of dead letters as somebody was looking at it."""
-    here = desk.given("here")
+    here = request.given("here")
     return f"/queue/{queue}-dlq/" + (f"?{here}" if here else "")
 
 
-def _begin(desk: Desk) -> tuple[str, str]:
+def _begin(request: AdminRequest) -> tuple[str, str]:
     """The queue, and where to go back to. Nobody is asked to confirm what they may not do."""
-    queue = queue_of(desk)
-    desk.identity.check("admin", queue)
-    return queue, back_to(desk, queue)
+    queue = queue_of(request)
+    request.identity.check("admin", queue)
+    return queue, back_to(request, queue)
 
 
-def _forq(desk: Desk) -> tuple[str, str]:
-    name = desk.path["queue"]
+def _forq(request: AdminRequest) -> tuple[str, str]:
+    name = request.path["queue"]
     if not split_name(name)[1]:
         sentence = f"{name!r} is no queue of dead letters: this is done with those alone, under the name {name + '-dlq'!r}"
         raise HttpError(HTTPStatus.BAD_REQUEST, "bad_request.dlq_only_operation", sentence)
-    return _begin(desk)
+    return _begin(request)
 
 
-async def _choose(desk: Desk, queue: str) -> _Chosen | None:
+async def _choose(request: AdminRequest, queue: str) -> _Chosen | None:
     """What a form says of them; None if nothing is chosen."""
-    if "one" in desk.form:
-        return _Chosen(RedriveBody(ids=[desk.given("one")]), 1, True, "this dead letter")
-    if desk.given("all"):
-        return await _all(desk, queue, _paced(desk))
-    if "fingerprint" in desk.form:
-        return await _of_failure(desk, queue, desk.given("reason"), desk.given("fingerprint"))
-    ids = list(dict.fromkeys(desk.form.get("id", ())))
+    if "one" in request.form:
+        return _Chosen(RedriveBody(ids=[request.given("one")]), 1, True, "this dead letter")
+    if request.given("all"):
+        return await _all(request, queue, _paced(request))
+    if "fingerprint" in request.form:
+        return await _of_failure(request, queue, request.given("reason"), request.given("fingerprint"))
+    ids = list(dict.fromkeys(request.form.get("id", ())))
     return _Chosen(RedriveBody(ids=ids), len(ids), True, "the selected dead letters") if ids else None
 
 
-async def _all(desk: Desk, queue: str, body: RedriveBody) -> _Chosen:
-    depth = (await desk.call(queues.get_stats, queue=queue)).dead
+async def _all(request: AdminRequest, queue: str, body: RedriveBody) -> _Chosen:
+    depth = (await request.call(queues.get_stats, queue=queue)).dead
     if body.limit is None:
         return _Chosen(body, depth, True, "all dead letters")
     return _Chosen(body, min(depth, body.limit), True, "the oldest dead letters")
 
 
-async def _of_failure(desk: Desk, queue: str, reason: str, mark: str) -> _Chosen:
+async def _of_failure(request: AdminRequest, queue: str, reason: str, mark: str) -> _Chosen:
     """Those that die of it from now on are among them, too."""
-    found = await desk.call(dead.list_failures, query=dead.FailuresQuery(limit=_GROUPS), queue=queue)
+    found = await request.call(dead.list_failures, query=dead.FailuresQuery(limit=_GROUPS), queue=queue)
     count = next((each.count for each in found.failures if (each.reason, each.fingerprint) == (reason, mark)), None)
     is_exact = not found.more
     return _Chosen(RedriveBody(reason=reason, fingerprint=mark), 0 if count is None and is_exact else count, is_exact, "these dead letters")
 
 
-def _paced(desk: Desk) -> RedriveBody:
-    fields = {name: text for name in ("rate", "limit") if (text := desk.given(name).strip())}
+def _paced(request: AdminRequest) -> RedriveBody:
+    fields = {name: text for name in ("rate", "limit") if (text := request.given(name).strip())}
     try:
         return msgspec.convert(fields, RedriveBody, strict=False)
     except msgspec.ValidationError as error:
@@ -148,10 +148,10 @@ def _pace(body: RedriveBody) -> str:
     return "" if body.rate is None else f" At most {body.rate:g} a second."
 
 
-async def _redrive(desk: Desk, queue: str, chosen: _Chosen, back: str) -> Job:
-    return await desk.office.jobs.start(
-        desk.identity,
-        lambda progress: desk.call(dead.redrive, body=chosen.body, progress=progress, queue=queue),
+async def _redrive(request: AdminRequest, queue: str, chosen: _Chosen, back: str) -> Job:
+    return await request.context.jobs.start(
+        request.identity,
+        lambda progress: request.call(dead.redrive, body=chosen.body, progress=progress, queue=queue),
         queue=queue,
         what=f"Redrive {chosen.phrase}",
         done_word="redriven",
@@ -160,14 +160,14 @@ async def _redrive(desk: Desk, queue: str, chosen: _Chosen, back: str) -> Job:
     )
 
 
-async def _remove(desk: Desk, queue: str, chosen: _Chosen, back: str) -> Job:
+async def _remove(request: AdminRequest, queue: str, chosen: _Chosen, back: str) -> Job:
     is_all = chosen.body == RedriveBody()
-    return await desk.office.jobs.start(
-        desk.identity,
+    return await request.context.jobs.start(
+        request.identity,
         lambda progress: (
-            desk.call(dead.purge_dead, progress=progress, queue=queue)
+            request.call(dead.purge_dead, progress=progress, queue=queue)
             if is_all
-            else desk.call(dead.remove, body=chosen.body, progress=progress, queue=queue)
+            else request.call(dead.remove, body=chosen.body, progress=progress, queue=queue)
         ),
         queue=queue,
         what=f"Delete {chosen.phrase}",
@@ -177,9 +177,9 @@ async def _remove(desk: Desk, queue: str, chosen: _Chosen, back: str) -> Job:
     )
 
 
-def _told(desk: Desk, job: Job) -> Response:
-    if _is_read_by_people(desk):
-        return progress.follow(desk, job)
+def _told(request: AdminRequest, job: Job) -> Response:
+    if _is_read_by_people(request):
+        return progress.follow(request, job)
     if job.is_running:
         return Response(status_code=HTTPStatus.ACCEPTED, headers={"location": f"/jobs/{job.id}"})
     if job.error is not None:
@@ -187,13 +187,15 @@ def _told(desk: Desk, job: Job) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-def _told_of_one(desk: Desk, count: Count, queue: str, back: str, done_word: str) -> Response:
+def _told_of_one(request: AdminRequest, count: Count, queue: str, back: str, done_word: str) -> Response:
     if not count.count:
-        sentence = f"{desk.path['id']!r} is no dead letter of {queue!r}, or no longer: somebody has redriven, received or deleted it"
+        sentence = f"{request.path['id']!r} is not a dead letter of {queue!r} any more: it was redriven, received or deleted"
         raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", sentence)
-    desk.office.depths.stale(queue)
-    return desk.go(back, f"1 dead letter was {done_word}.") if _is_read_by_people(desk) else Response(status_code=HTTPStatus.NO_CONTENT)
+    request.context.depths.stale(queue)
+    return (
+        request.go(back, f"1 dead letter was {done_word}.") if _is_read_by_people(request) else Response(status_code=HTTPStatus.NO_CONTENT)
+    )
 
 
-def _is_read_by_people(desk: Desk) -> bool:
-    return "text/html" in desk.headers.get("accept", "")
+def _is_read_by_people(request: AdminRequest) -> bool:
+    return "text/html" in request.headers.get("accept", "")

@@ -12,10 +12,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from rowq.engine.bulk import Progress
 from rowq.errors import InvalidArgument, QueueNotFound, Unauthorized
 from rowq.model.queue import DEAD_SUFFIXES, split_name
-from rowq.server.admin.context import Office
+from rowq.server.admin.context import AdminContext
 from rowq.server.admin.session import Visitor
 from rowq.server.api.endpoint import check_rights
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.server.api.route import NoQuery, Route
 from rowq.server.api.routes import ROUTES
 from rowq.server.auth.authentication import Identity
@@ -31,12 +31,12 @@ _NOTICE = "RowqNotice"
 _NOTICE_SECONDS = 30
 
 
-class Desk:
+class AdminRequest:
     """`query` and `form` have every value of a name, in order."""
 
     def __init__(
         self,
-        office: Office,
+        context: AdminContext,
         visitor: Visitor,
         *,
         path: Mapping[str, str],
@@ -47,7 +47,7 @@ class Desk:
         address: str,
         is_secure: bool,
     ) -> None:
-        self.office = office
+        self.context = context
         self.visitor = visitor
         self.path = path
         self.url = url
@@ -60,7 +60,7 @@ class Desk:
 
     @property
     def service(self) -> Service:
-        return self.office.service
+        return self.context.service
 
     @property
     def identity(self) -> Identity:
@@ -105,13 +105,13 @@ class Desk:
         """What a handler of the API answers, after the very checks that a request for it would pass. `progress`: of those that tell it."""
         route = _ROUTE_OF[handler]
         check_rights(route, self.identity, path)
-        asked = Asked(self.service, self.identity, path, [], _checked(query or (route.query or NoQuery)()), _checked(body))
+        asked = ApiRequest(self.service, self.identity, path, [], _checked(query or (route.query or NoQuery)()), _checked(body))
         try:
             found = await (handler(asked) if progress is None else handler(asked, progress))
         except QueueNotFound as error:
             raise error.among(self.identity.reaches) from None  # a key for some queues hears of no other
         if route.method != "GET" and "queue" in path:
-            self.office.depths.stale(split_name(path["queue"])[0])
+            self.context.depths.stale(split_name(path["queue"])[0])
         return found
 
     async def send(self, queue: str, body: MessageBody) -> str:
@@ -120,13 +120,13 @@ class Desk:
         call = Send(queue, [to_prepared(queue, body)])
         call.actor = self.identity.actor
         sent: list[str] = await self.service.engine.driver.perform(call)
-        self.office.depths.stale(queue)
+        self.context.depths.stale(queue)
         return sent[0]
 
     def show(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page; of a fragment only what stands inside."""
         notice = self._notice()
-        html = self.office.templates.render(template, desk=self, notice=notice, **values)
+        html = self.context.templates.render(template, request=self, notice=notice, **values)
         response = HTMLResponse(html, status)
         response.headers["vary"] = "HX-Request"
         if notice:

@@ -11,46 +11,46 @@ from starlette.responses import Response
 from rowq.errors import MessageNotFound, RowqError
 from rowq.server.admin import send
 from rowq.server.admin.dead import queue_of
-from rowq.server.admin.request import Desk, details_url
+from rowq.server.admin.request import AdminRequest, details_url
 from rowq.server.api import dead, messages
 from rowq.server.http.errors import HttpError
 from rowq.wire import MessageLook, RedriveBody
 
 
-async def show_form(desk: Desk) -> Response:
-    queue = queue_of(desk)
-    desk.identity.check("send", queue)
-    return send.show(desk, queue, send.typed_of(await _letter(desk, queue)), **_options(queue))
+async def show_form(request: AdminRequest) -> Response:
+    queue = queue_of(request)
+    request.identity.check("send", queue)
+    return send.show(request, queue, send.typed_of(await _letter(request, queue)), **_options(queue))
 
 
-async def resend(desk: Desk) -> Response:
-    queue = queue_of(desk)
-    desk.identity.check("send", queue)
-    await _letter(desk, queue)
-    sent = await send.send_typed(desk, queue, **_options(queue))
+async def resend(request: AdminRequest) -> Response:
+    queue = queue_of(request)
+    request.identity.check("send", queue)
+    await _letter(request, queue)
+    sent = await send.send_typed(request, queue, **_options(queue))
     if isinstance(sent, Response):
         return sent
     notice = "Sent as a new message."
-    if desk.given("removal"):
-        notice += await _delete(desk, queue)
-    return desk.go(details_url(queue, sent), notice)
+    if request.given("removal"):
+        notice += await _delete(request, queue)
+    return request.go(details_url(queue, sent), notice)
 
 
-async def _letter(desk: Desk, queue: str) -> MessageLook:
+async def _letter(request: AdminRequest, queue: str) -> MessageLook:
     with suppress(MessageNotFound):
-        letter: MessageLook = await desk.call(messages.get_message, query=messages.MessageQuery(queue), id=desk.path["id"])
+        letter: MessageLook = await request.call(messages.get_message, query=messages.MessageQuery(queue), id=request.path["id"])
         if letter.state == "dead":
             return letter
-    raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", f"{desk.path['id']!r} is not a dead letter of {queue!r}, or no longer")
+    raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", f"{request.path['id']!r} is not a dead letter of {queue!r}, or no longer")
 
 
-async def _delete(desk: Desk, queue: str) -> str:
+async def _delete(request: AdminRequest, queue: str) -> str:
     """The new message is durable by now; whatever becomes of this, nothing is lost."""
     try:
-        count = (await desk.call(dead.remove, body=RedriveBody(ids=[desk.path["id"]]), queue=queue)).count
+        count = (await request.call(dead.remove, body=RedriveBody(ids=[request.path["id"]]), queue=queue)).count
     except RowqError as error:
         return f" The dead letter is still there: {error}"
-    desk.office.depths.stale(queue)
+    request.context.depths.stale(queue)
     return " The dead letter was deleted." if count else " The dead letter was gone already: somebody else has redriven or deleted it."
 
 

@@ -19,7 +19,7 @@ from rowq.model.payload import check_encoded
 from rowq.model.queue import check_own_name
 from rowq.model.settings_text import read_backoff, read_duration, write_duration, write_setting
 from rowq.server.admin.rendering import pretty
-from rowq.server.admin.request import Desk, details_url
+from rowq.server.admin.request import AdminRequest, details_url
 from rowq.server.http.errors import status_of
 from rowq.wire import MessageBody, MessageLook, of_backoff, to_backoff
 
@@ -49,35 +49,35 @@ _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _AT = re.compile(r"\$\.(\w+)")
 
 
-async def show_form(desk: Desk) -> Response:
-    queue = check_own_name(desk.path["queue"])
-    desk.identity.check("send", queue)
-    return show(desk, queue, {"kind": "json", "key": desk.asked("key"), "group": desk.asked("group")})
+async def show_form(request: AdminRequest) -> Response:
+    queue = check_own_name(request.path["queue"])
+    request.identity.check("send", queue)
+    return show(request, queue, {"kind": "json", "key": request.asked("key"), "group": request.asked("group")})
 
 
-async def send(desk: Desk) -> Response:
-    queue = check_own_name(desk.path["queue"])
-    found = await send_typed(desk, queue)
+async def send(request: AdminRequest) -> Response:
+    queue = check_own_name(request.path["queue"])
+    found = await send_typed(request, queue)
     if isinstance(found, Response):
         return found
-    return desk.go(details_url(queue, found), "The message was sent.")
+    return request.go(details_url(queue, found), "The message was sent.")
 
 
-async def send_typed(desk: Desk, queue: str, **options: Any) -> str | Response:
+async def send_typed(request: AdminRequest, queue: str, **options: Any) -> str | Response:
     """The id of the message; or the form again, with what is wrong. The options are those of `show`."""
-    desk.identity.check("send", queue)
-    typed = given(desk)
+    request.identity.check("send", queue)
+    typed = given(request)
     body, problems = read(typed)
     if body is None:
-        return show(desk, queue, typed, problems, **options)
+        return show(request, queue, typed, problems, **options)
     try:
-        return await desk.send(queue, body)
+        return await request.send(queue, body)
     except (InvalidArgument, QueueFull, IdTaken) as error:
-        return show(desk, queue, typed, {_blamed(error): str(error)}, status=int(status_of(error)), **options)
+        return show(request, queue, typed, {_blamed(error): str(error)}, status=int(status_of(error)), **options)
 
 
 def show(
-    desk: Desk,
+    request: AdminRequest,
     queue: str,
     typed: Typed,
     problems: Problems | None = None,
@@ -89,7 +89,7 @@ def show(
     status: int = 400,
 ) -> Response:
     """The form, which posts to where it stands. `also`: one more thing to do, a box to tick: its name and what it says."""
-    return desk.show(
+    return request.show(
         "queue/send.html",
         status=status if problems else 200,
         queue=queue,
@@ -100,12 +100,12 @@ def show(
         label=label,
         back=back or f"/queue/{queue}/",
         also=also,
-        is_ticked=bool(also and desk.given(also[0])),
+        is_ticked=bool(also and request.given(also[0])),
     )
 
 
-def given(desk: Desk) -> Typed:
-    return {name: desk.given(name).replace("\r\n", "\n") for name in ("kind", *FIELDS)}
+def given(request: AdminRequest) -> Typed:
+    return {name: request.given(name).replace("\r\n", "\n") for name in ("kind", *FIELDS)}
 
 
 def typed_of(message: MessageLook) -> Typed:

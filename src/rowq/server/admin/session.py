@@ -63,9 +63,9 @@ class Sessions:
         """Raises Forbidden for a page of another site."""
         host, token = _read(scope)
         is_local = host is not None and is_local_host(host)
-        gate = self._service.gate
+        authenticator = self._service.authenticator
         changes = scope["method"] not in SAFE
-        if gate.is_open:
+        if authenticator.is_open:
             if changes:
                 admit_local(scope)
             elif not is_local:  # a link of another site may lead here, but not under a name that it made up
@@ -78,13 +78,13 @@ class Sessions:
 
     async def holds(self, visitor: Visitor) -> bool:
         """Whether somebody who was let in would still be: for what lasts."""
-        if visitor.identity is None or not self._service.gate.holds(visitor.identity):
+        if visitor.identity is None or not self._service.authenticator.holds(visitor.identity):
             return False
         return visitor.identity.name is None or await self._find(visitor.token) is not None
 
     async def log_in(self, visitor: Visitor, secret: str, address: str) -> Visitor:
         """Raises Unauthorized, Forbidden or TooManyFailures."""
-        identity = self._service.gate.recognise(secret.encode("utf-8", "surrogateescape"), address)
+        identity = self._service.authenticator.recognise(secret.encode("utf-8", "surrogateescape"), address)
         identity.check("admin")
         if identity.name is None:
             raise Unauthorized("no key is needed here")
@@ -107,7 +107,7 @@ class Sessions:
         name, digest, expires_at = found
         if expires_at <= self._service.engine.clock.now():
             return None
-        identity = self._service.gate.known(name, bytes(digest))
+        identity = self._service.authenticator.known(name, bytes(digest))
         return identity if identity is not None and identity.may("admin") else None
 
 

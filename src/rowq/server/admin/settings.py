@@ -9,7 +9,7 @@ from starlette.responses import Response
 from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.model.queue import Origin, Policy, Settings, check_own_name, origins, resolve
 from rowq.model.settings_text import SETTINGS, Setting, parse_setting, write_setting
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 from rowq.server.api import queues
 from rowq.wire import SettingsBody, of_backoff, to_settings
 
@@ -32,53 +32,53 @@ class Row(NamedTuple):
     """What would hold if the queue said nothing."""
 
 
-async def show_settings(desk: Desk) -> Response:
-    return await _show(desk, check_own_name(desk.path["queue"]))
+async def show_settings(request: AdminRequest) -> Response:
+    return await _show(request, check_own_name(request.path["queue"]))
 
 
-async def change_setting(desk: Desk) -> Response:
+async def change_setting(request: AdminRequest) -> Response:
     """One at a time, so that nobody undoes what somebody else has changed meanwhile."""
-    queue, name = check_own_name(desk.path["queue"]), desk.given("name")
-    desk.identity.check("admin", queue)
+    queue, name = check_own_name(request.path["queue"]), request.given("name")
+    request.identity.check("admin", queue)
     try:
-        value = parse_setting(name, "" if desk.given("default") else desk.given("value"))
-        await desk.call(queues.configure, body=_body(name, value), queue=queue)
+        value = parse_setting(name, "" if request.given("default") else request.given("value"))
+        await request.call(queues.configure, body=_body(name, value), queue=queue)
     except InvalidArgument as error:
         if name not in SETTINGS:
             raise
-        return await _show(desk, queue, wrong=name, problem=str(error).removeprefix(f"{name}: "))
+        return await _show(request, queue, wrong=name, problem=str(error).removeprefix(f"{name}: "))
     told = f"{name} is back to the default." if value is None else f"{name} is {write_setting(name, value)} now."
-    return desk.go(f"/queue/{queue}/settings#{name}", told)
+    return request.go(f"/queue/{queue}/settings#{name}", told)
 
 
-async def show_config(desk: Desk) -> Response:
+async def show_config(request: AdminRequest) -> Response:
     """All queues, with what each has set itself; the server's defaults on top."""
-    found = await desk.call(queues.list_settings)
+    found = await request.call(queues.list_settings)
     server = Settings(**to_settings(found.defaults))
     rows = [(each.queue, _own(Settings(**to_settings(each.settings)), server)) for each in found.queues]
-    wanted = desk.asked("q").strip().lower()
-    return desk.show(
+    wanted = request.asked("q").strip().lower()
+    return request.show(
         "settings/config.html",
         rows=[row for row in rows if wanted in row[0].lower()],
         count=len(rows),
-        wanted=desk.asked("q"),
+        wanted=request.asked("q"),
         defaults=_rows(Settings(), server),
     )
 
 
-async def _show(desk: Desk, queue: str, wrong: str = "", problem: str = "") -> Response:
+async def _show(request: AdminRequest, queue: str, wrong: str = "", problem: str = "") -> Response:
     try:
-        found = await desk.call(queues.list_settings, query=queues.SettingsQuery(queue=queue))
+        found = await request.call(queues.list_settings, query=queues.SettingsQuery(queue=queue))
         own = Settings(**to_settings(found.queues[0].settings))
         server = Settings(**to_settings(found.defaults))
         is_known = True
     except QueueNotFound:  # it can be configured before anything is sent to it
-        server = Settings(**to_settings((await desk.call(queues.list_settings)).defaults))
+        server = Settings(**to_settings((await request.call(queues.list_settings)).defaults))
         own, is_known = Settings(), False
     rows = {row.setting.name: row for row in _rows(own, server)}
     grouped = {name for _, names in _GROUPS for name in names}
     others = tuple(name for name in rows if name not in grouped)
-    return desk.show(
+    return request.show(
         "settings/queue.html",
         status=400 if problem else 200,
         queue=queue,
@@ -87,7 +87,7 @@ async def _show(desk: Desk, queue: str, wrong: str = "", problem: str = "") -> R
         groups=[(title, [rows[name] for name in names]) for title, names in (*_GROUPS, ("More", others)) if names],
         wrong=wrong,
         problem=problem,
-        typed=desk.given("value"),
+        typed=request.given("value"),
     )
 
 

@@ -15,10 +15,10 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
 from rowq.errors import InvalidArgument, Unauthorized
-from rowq.server.admin.context import Office
+from rowq.server.admin.context import AdminContext
 from rowq.server.admin.page import Page
 from rowq.server.admin.pages import PAGES
-from rowq.server.admin.request import Desk
+from rowq.server.admin.request import AdminRequest
 from rowq.server.admin.session import SAFE, Visitor
 from rowq.server.http import answers, asgi
 from rowq.server.http.errors import HttpError, to_answer
@@ -59,13 +59,13 @@ class Site:
     def __init__(self, service: Service, *, database: str = "", workers: int = 1, api: str = "http://localhost:8080") -> None:
         """`database`: its URL as people may see it. `workers`: how many processes serve it. `api`: where the API is."""
         menu = tuple(page for page in PAGES if page.menu)
-        self.office = office = Office(service, menu, database=database, workers=workers, api=api)
+        self.context = context = AdminContext(service, menu, database=database, workers=workers, api=api)
         by_path: dict[str, dict[str, Page]] = {}
         for page in PAGES:
             by_path.setdefault(page.path, {})[page.method] = page
-        endpoints = [StarletteRoute(path, _Endpoint(office, pages)) for path, pages in by_path.items()]
-        routes = [StarletteRoute("/static/{name}", office.static), *endpoints]
-        self._router = Router(routes, default=_Endpoint(office, {}), redirect_slashes=False)  # it would lead to whatever Host says
+        endpoints = [StarletteRoute(path, _Endpoint(context, pages)) for path, pages in by_path.items()]
+        routes = [StarletteRoute("/static/{name}", context.static), *endpoints]
+        self._router = Router(routes, default=_Endpoint(context, {}), redirect_slashes=False)  # it would lead to whatever Host says
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         if scope["type"] != "http":
@@ -85,14 +85,14 @@ class Site:
 class _Endpoint:
     """What lies behind one path of the site."""
 
-    def __init__(self, office: Office, pages: dict[str, Page]) -> None:
-        self._office = office
+    def __init__(self, context: AdminContext, pages: dict[str, Page]) -> None:
+        self._context = context
         self._pages = pages if "GET" not in pages or pages["GET"].streams else {**pages, "HEAD": pages["GET"]}
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         visitor: Visitor | None = None
         try:
-            visitor = await self._office.sessions.greet(scope)
+            visitor = await self._context.sessions.greet(scope)
             scope[KEY_IN_SCOPE] = None if visitor.identity is None else visitor.identity.name
             response = await self._answer(visitor, scope, receive, send)
         except ClientGone:
@@ -112,16 +112,16 @@ class _Endpoint:
         page = self._find(method, scope["path"])
         if visitor.identity is None and not page.is_open:
             return _to_login(scope)
-        desk = _desk(self._office, visitor, scope, await self._form(page, receive) if method not in SAFE else {})
+        request = _to_request(self._context, visitor, scope, await self._form(page, receive) if method not in SAFE else {})
         if method not in SAFE:
-            visitor.check_form(desk.headers.get("x-csrf-token") or desk.form.get("csrf", [None])[-1])
-        if page.of_the_whole and not desk.identity.sees_all:
-            return desk.show("operations/whole.html", status=403, name=page.menu)
+            visitor.check_form(request.headers.get("x-csrf-token") or request.form.get("csrf", [None])[-1])
+        if page.of_the_whole and not request.identity.sees_all:
+            return request.show("operations/whole.html", status=403, name=page.menu)
         handler: Any = page.handler
         if page.streams:
-            await handler(desk, receive, send)
+            await handler(request, receive, send)
             return None
-        response: Response = await handler(desk)
+        response: Response = await handler(request)
         return response
 
     def _find(self, method: str, path: str) -> Page:
@@ -137,7 +137,7 @@ class _Endpoint:
 
     async def _form(self, page: Page, receive: asgi.Receive) -> dict[str, list[str]]:
         """A large one takes seconds to read, which others need not wait for, and which strangers may not send."""
-        service = self._office.service
+        service = self._context.service
         limit = min(_MOST_OF_STRANGERS, service.limits.max_body_bytes) if page.is_open else service.limits.max_body_bytes
         body = await read_body(receive, limit, service.stopwatch)
         return _fields(body, "form") if len(body) <= _MOST_OF_STRANGERS else await asyncio.to_thread(_fields, body, "form")
@@ -150,9 +150,9 @@ class _Endpoint:
             response = Response(body, status, media_type="application/json")
         else:
             problem = msgspec.json.decode(body, type=Problem)
-            desk = _desk(self._office, visitor, scope, {}, lenient=True)
-            response = desk.show("problem.html", status=status, problem=problem, status_code=int(status))
-            if desk.is_fragment and scope["method"] in SAFE and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            request = _to_request(self._context, visitor, scope, {}, lenient=True)
+            response = request.show("problem.html", status=status, problem=problem, status_code=int(status))
+            if request.is_fragment and scope["method"] in SAFE and status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 response.headers["HX-Refresh"] = "true"  # what an open page shows is no longer there: it tells so itself
         for name, value in headers:
             if name != b"www-authenticate":  # a browser would ask for a password in a window of its own
@@ -160,10 +160,12 @@ class _Endpoint:
         return response
 
 
-def _desk(office: Office, visitor: Visitor, scope: asgi.Scope, form: dict[str, list[str]], *, lenient: bool = False) -> Desk:
+def _to_request(
+    context: AdminContext, visitor: Visitor, scope: asgi.Scope, form: dict[str, list[str]], *, lenient: bool = False
+) -> AdminRequest:
     client = scope.get("client")
-    return Desk(
-        office,
+    return AdminRequest(
+        context,
         visitor,
         path=scope.get("path_params", {}),
         url=quote(scope["path"]),

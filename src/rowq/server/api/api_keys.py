@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rowq.model.access import ALL_QUEUES, MAX_PATTERNS, ApiKey, Scope
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 
 KeyName = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9._-]{1,64}$"})]
 Pattern = Annotated[str, Meta(extra_json_schema={"pattern": "^(?!.*[.-]dlq$)[A-Za-z0-9._*-]{1,64}$"})]
@@ -32,17 +32,17 @@ class ApiKeys(Struct):
     api_keys: list[ApiKey]
 
 
-async def list_api_keys(asked: Asked[None, None]) -> ApiKeys:
+async def list_api_keys(asked: ApiRequest[None, None]) -> ApiKeys:
     return ApiKeys(await asked.service.look(asked.service.engine.insights.api_keys))
 
 
-async def create_api_key(asked: Asked[None, NewKey]) -> CreatedKey:
+async def create_api_key(asked: ApiRequest[None, NewKey]) -> CreatedKey:
     body = asked.body
     secret = await asked.service.ask(asked.service.engine.verbs.create_key(body.name, body.scopes, body.queues), asked.actor)
-    await asked.service.gate.refresh()
+    await asked.service.authenticator.refresh()
     return CreatedKey(body.name, secret)
 
 
-async def revoke_api_key(asked: Asked[None, None]) -> None:
+async def revoke_api_key(asked: ApiRequest[None, None]) -> None:
     await asked.service.ask(asked.service.engine.verbs.revoke_key(asked.path["name"]), asked.actor)
-    await asked.service.gate.refresh()
+    await asked.service.authenticator.refresh()

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rowq.model.member import DEAD_AFTER, ID, LONGEST_SILENCE_MS, ConsumerLook, Member, Membership
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 
 Silence = Annotated[int, Meta(ge=1, le=LONGEST_SILENCE_MS)]
 Id = Annotated[str, Meta(pattern=f"^{ID}$")]
@@ -41,26 +41,26 @@ class AllConsumers(Struct):
     consumers: list[ConsumerLook]
 
 
-async def register_consumer(asked: Asked[None, RegisterBody]) -> Membership:
+async def register_consumer(asked: ApiRequest[None, RegisterBody]) -> Membership:
     body = asked.body
     return await asked.service.ask(asked.service.engine.verbs.register(asked.queue, body.dead_after_ms / 1000, body.id), asked.actor)
 
 
-async def beat(asked: Asked[None, BeatBody]) -> Membership:
+async def beat(asked: ApiRequest[None, BeatBody]) -> Membership:
     body = asked.body
     steps = asked.service.engine.verbs.beat(asked.queue, asked.path["consumer_id"], body.dead_after_ms / 1000, body.remove_dead)
     return await asked.service.ask(steps, asked.actor)
 
 
-async def unregister_consumer(asked: Asked[None, None]) -> None:
+async def unregister_consumer(asked: ApiRequest[None, None]) -> None:
     await asked.service.ask(asked.service.engine.verbs.unregister(asked.queue, asked.path["consumer_id"]), asked.actor)
 
 
-async def list_consumers(asked: Asked[ConsumersQuery, None]) -> Consumers:
+async def list_consumers(asked: ApiRequest[ConsumersQuery, None]) -> Consumers:
     steps = asked.service.engine.verbs.consumers(asked.queue, asked.query.dead_after_ms / 1000)
     return Consumers(await asked.service.ask(steps, asked.actor))
 
 
-async def list_all_consumers(asked: Asked[ConsumersQuery, None]) -> AllConsumers:
+async def list_all_consumers(asked: ApiRequest[ConsumersQuery, None]) -> AllConsumers:
     steps = asked.service.engine.verbs.all_consumers(asked.query.dead_after_ms / 1000, asked.identity.reaches)
     return AllConsumers(await asked.service.ask(steps, asked.actor))

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from rowq.engine.bulk import Progress
-from rowq.engine.operation import Steps
+from rowq.engine.operation import Operation
 from rowq.model.failure import Failures
 from rowq.model.message import State, Where
 from rowq.model.queue import dead_topic, split_name
 from rowq.model.value import Limit
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.wire import Count, RedriveBody
 
 
@@ -20,24 +20,24 @@ class FailuresQuery(Struct, forbid_unknown_fields=True):
     limit: Limit = 100
 
 
-async def list_failures(asked: Asked[FailuresQuery, None]) -> Failures:
+async def list_failures(asked: ApiRequest[FailuresQuery, None]) -> Failures:
     return await asked.service.look(asked.service.engine.insights.failures, asked.queue, limit=asked.query.limit)
 
 
-async def redrive(asked: Asked[None, RedriveBody], progress: Progress | None = None) -> Count:
+async def redrive(asked: ApiRequest[None, RedriveBody], progress: Progress | None = None) -> Count:
     return await _treat(asked, asked.service.engine.verbs.redrive, progress)
 
 
-async def remove(asked: Asked[None, RedriveBody], progress: Progress | None = None) -> Count:
+async def remove(asked: ApiRequest[None, RedriveBody], progress: Progress | None = None) -> Count:
     return await _treat(asked, asked.service.engine.verbs.delete_dead, progress)
 
 
-async def purge_dead(asked: Asked[None, None], progress: Progress | None = None) -> Count:
+async def purge_dead(asked: ApiRequest[None, None], progress: Progress | None = None) -> Count:
     name = dead_topic(split_name(asked.queue)[0])
     return Count(await asked.service.ask(asked.service.engine.verbs.purge(name, [State.DEAD], progress), asked.actor))
 
 
-async def _treat(asked: Asked[None, RedriveBody], verb: Callable[..., Steps[int]], progress: Progress | None) -> Count:
+async def _treat(asked: ApiRequest[None, RedriveBody], verb: Callable[..., Operation[int]], progress: Progress | None) -> Count:
     body = asked.body
     where = Where(**{field: getattr(body, field) for field in Where.__struct_fields__})  # a body has each of them by the same name
     return Count(await asked.service.ask(verb(asked.queue, body.ids, where, body.limit, body.rate, progress), asked.actor))

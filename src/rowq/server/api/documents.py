@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from rowq.server.api import docs_page
 from rowq.server.api.openapi import describe
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.server.api.route import Route
 from rowq.server.auth.loopback import is_local_host
 
@@ -25,10 +25,10 @@ class Documents:
         self._json = cache(lambda *kind: msgspec.json.encode(self._describe(*kind)))
         self._page = cache(lambda *kind: docs_page.render(self._describe(*kind)))
 
-    async def openapi(self, asked: Asked[None, None]) -> Response:
+    async def openapi(self, asked: ApiRequest[None, None]) -> Response:
         return Response(self._json(*_kind(asked)), media_type="application/json", headers={"cache-control": "no-store"})
 
-    async def docs(self, asked: Asked[None, None]) -> Response:
+    async def docs(self, asked: ApiRequest[None, None]) -> Response:
         page = self._page(*_kind(asked))
         host = next((value for name, value in asked.headers if name == b"host"), b"")
         if is_local_host(host):  # its port is the right one, whichever it is; of any other host nobody knows whether it is http
@@ -36,5 +36,5 @@ class Documents:
         return Response(page, media_type="text/html", headers=docs_page.HEADERS)
 
 
-def _kind(asked: Asked[None, None]) -> tuple[bool, tuple[str, ...]]:
-    return not asked.service.gate.is_open, asked.service.closed
+def _kind(asked: ApiRequest[None, None]) -> tuple[bool, tuple[str, ...]]:
+    return not asked.service.authenticator.is_open, asked.service.closed

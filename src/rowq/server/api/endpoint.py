@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from rowq.errors import Forbidden, OutcomeUnknown, QueueNotFound
 from rowq.model.queue import split_name
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.server.api.route import EVENTS, Handler, NoQuery, Route
 from rowq.server.auth.authentication import ANYBODY, Identity
 from rowq.server.http import answers, asgi
@@ -56,7 +56,7 @@ class _Method:
         if self._decoder is not None:
             data = await read_body(receive, service.limits.max_body_bytes, service.stopwatch)
             body = decode(data or b"{}", self._decoder)
-        asked: Asked[Any, Any] = Asked(service, identity, path, scope["headers"], query, body)
+        asked: ApiRequest[Any, Any] = ApiRequest(service, identity, path, scope["headers"], query, body)
         try:
             if route.media == EVENTS:
                 await self._handler(asked, receive, send)
@@ -84,7 +84,7 @@ class _Method:
     def _admit(self, scope: asgi.Scope, path: dict[str, str]) -> Identity:
         if self._route.right is None:
             return ANYBODY
-        identity = self._service.gate.admit(scope)
+        identity = self._service.authenticator.admit(scope)
         check_rights(self._route, identity, path)
         return identity
 

@@ -20,7 +20,7 @@ from rowq.model.queue import DeliveryMode, split_name
 from rowq.model.retry import PositiveMillis
 from rowq.model.value import InFlight as Bound
 from rowq.model.value import KeyPart, Note, Storable
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.server.auth.authentication import Identity
 from rowq.server.event_streams import InFlight
 from rowq.server.http import answers, asgi
@@ -51,7 +51,7 @@ class DeliveriesQuery(Struct, forbid_unknown_fields=True):
     ping_ms: Annotated[int, Meta(ge=100, le=60_000)] = int(PING_EVERY * 1000)
 
 
-async def stream_deliveries(asked: Asked[DeliveriesQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
+async def stream_deliveries(asked: ApiRequest[DeliveriesQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
     query = asked.query
     name, from_dead = split_name(asked.path["queue"])
     consumer = note(query.consumer, "consumer")
@@ -119,7 +119,7 @@ class Flow(Struct):
 
     def _check_still_known(self, call: Receive | None) -> None:
         """A stream may outlive the key that opened it."""
-        if not self.service.gate.holds(self.identity):
+        if not self.service.authenticator.holds(self.identity):
             if call is not None:
                 self.service.engine.give_back(call)
             raise Unauthorized("the key that opened this stream was revoked")
@@ -184,7 +184,7 @@ class WatchQuery(Struct, forbid_unknown_fields=True):
     ping_ms: Annotated[int, Meta(ge=100, le=60_000)] = int(PING_EVERY * 1000)
 
 
-async def stream_keys(asked: Asked[WatchQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
+async def stream_keys(asked: ApiRequest[WatchQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
     """`set` for each undelivered key under the prefix, now and as they come; `removed` when one is forgotten."""
     service, prefix = asked.service, to_key(asked.query.prefix)
     if prefix:

@@ -13,7 +13,7 @@ import msgspec
 from rowq.engine.arguments import note, to_receipt_or_none
 from rowq.errors import InvalidArgument
 from rowq.model.draft import Prepared
-from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Verdict
+from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Settlement
 from rowq.model.member import to_share
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.auth.authentication import Identity
@@ -32,7 +32,7 @@ _DEFAULT_RECEIVE = ReceiveBody()
 MAX_REQUEST_KEY = 255
 
 
-class Hot:
+class HotRoutes:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._perform = service.engine.driver.perform
@@ -92,13 +92,13 @@ class Hot:
         if shortcut is None or not shortcut.answer(200, answer):
             await answers.answer(send, 200, answer)
 
-    async def settle(self, settling: Settling, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+    async def settle(self, settling: SettleRoute, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)
         identity.check("receive")
         data = None if shortcut is None else shortcut.body(self._max_body_bytes)
         body = decode(await self._read(receive) if data is None else data, settling.decoder)
         receipts = [to_receipt_or_none(text) for text in body.receipts]
-        call = Settle(receipts, settling.verdict(body))
+        call = Settle(receipts, settling.settlement(body))
         call.actor = identity.actor
         call.reaches = None if identity.sees_all else identity.reaches
         if service.tracing is None:
@@ -108,7 +108,7 @@ class Hot:
                 outcomes = await self._perform(call)
         until = [call.until.get(seq) for seq, _ in receipts] if call.until else [None] * len(receipts)
         if service.event_streams:
-            service.event_streams.learn(receipts, outcomes, call.until if isinstance(call.verdict, Extend) else None)
+            service.event_streams.learn(receipts, outcomes, call.until if isinstance(call.settlement, Extend) else None)
         answer = answers.results(body.receipts, outcomes, until)
         if shortcut is None or not shortcut.answer(200, answer):
             await answers.answer(send, 200, answer)
@@ -117,12 +117,12 @@ class Hot:
         return await read_body(receive, self._max_body_bytes, self._service.stopwatch)
 
 
-class Settling(NamedTuple):
+class SettleRoute(NamedTuple):
     """One of the verbs that take receipts: how its body is read, and what it says about them."""
 
     verb: str
     decoder: msgspec.json.Decoder[Any]
-    verdict: Callable[[Any], Verdict | Extend]
+    settlement: Callable[[Any], Settlement | Extend]
 
 
 def _sending(queue: str, messages: list[Prepared], request: str | None, identity: Identity) -> Send:
@@ -135,9 +135,9 @@ def _reason(body: NackBody | RejectBody | RescheduleBody) -> str | None:
     return note(body.reason, "reason")
 
 
-SETTLES: dict[str, Settling] = {
-    f"/v1/{verb}": Settling(verb, msgspec.json.Decoder(kind), verdict)
-    for verb, kind, verdict in (
+SETTLES: dict[str, SettleRoute] = {
+    f"/v1/{verb}": SettleRoute(verb, msgspec.json.Decoder(kind), settlement)
+    for verb, kind, settlement in (
         ("ack", AckBody, lambda body: Ack()),
         ("nack", NackBody, lambda body: Nack(_reason(body), body.delay_ms, body.counts, body.limit)),
         ("reject", RejectBody, lambda body: Reject(_reason(body))),

@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from rowq.model.message import Message
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName, Storable
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.store.lookup import Reach, not_found, only
 from rowq.wire import Events, MessageLook, Messages, of_message
 
@@ -49,23 +49,23 @@ class WalkQuery(Struct, forbid_unknown_fields=True):
     state: list[StateName] | None = None
 
 
-async def browse(asked: Asked[BrowseQuery, None]) -> Messages:
+async def browse(asked: ApiRequest[BrowseQuery, None]) -> Messages:
     return await _page(asked, **msgspec.structs.asdict(asked.query))
 
 
-async def browse_dead(asked: Asked[DeadQuery, None]) -> Messages:
+async def browse_dead(asked: ApiRequest[DeadQuery, None]) -> Messages:
     return await _page(asked, state="dead", **msgspec.structs.asdict(asked.query))
 
 
-async def get_message(asked: Asked[MessageQuery, None]) -> MessageLook:
+async def get_message(asked: ApiRequest[MessageQuery, None]) -> MessageLook:
     return of_message(await asked.service.look(asked.service.engine.insights.find, asked.path["id"], _reach(asked)))
 
 
-async def delete_message(asked: Asked[MessageQuery, None]) -> None:
+async def delete_message(asked: ApiRequest[MessageQuery, None]) -> None:
     await asked.service.ask(asked.service.engine.verbs.delete_within(asked.path["id"], _reach(asked)), asked.actor)
 
 
-async def audit(asked: Asked[MessageQuery, None]) -> Events:
+async def audit(asked: ApiRequest[MessageQuery, None]) -> Events:
     """A message that is gone may still have its story told."""
     found = await asked.service.look(asked.service.engine.insights.find_events, asked.path["id"], _reach(asked))
     if not found and not asked.identity.sees_all:
@@ -73,7 +73,7 @@ async def audit(asked: Asked[MessageQuery, None]) -> Events:
     return Events(found)
 
 
-async def walk(asked: Asked[WalkQuery, None]) -> StreamingResponse:
+async def walk(asked: ApiRequest[WalkQuery, None]) -> StreamingResponse:
     """Every message as of this moment, one a line."""
     service, query = asked.service, asked.query
     service.engine.check_open()
@@ -84,7 +84,7 @@ async def walk(asked: Asked[WalkQuery, None]) -> StreamingResponse:
     return StreamingResponse(_pieces(asked, found, first), media_type="application/x-ndjson", headers={"cache-control": "no-store"})
 
 
-async def _pieces(asked: Asked[WalkQuery, None], found: Iterator[Message], first: list[Message]) -> AsyncIterator[bytes]:
+async def _pieces(asked: ApiRequest[WalkQuery, None], found: Iterator[Message], first: list[Message]) -> AsyncIterator[bytes]:
     piece = first
     try:
         while piece:
@@ -98,13 +98,13 @@ def _lines(found: Iterator[Message]) -> list[Message]:
     return list(islice(found, _PIECE))
 
 
-async def _page(asked: Asked[BrowseQuery, None] | Asked[DeadQuery, None], **options: object) -> Messages:
+async def _page(asked: ApiRequest[BrowseQuery, None] | ApiRequest[DeadQuery, None], **options: object) -> Messages:
     found = await asked.service.look(asked.service.engine.insights.browse, asked.queue, **options)  # type: ignore[arg-type]
     is_full = len(found) == asked.query.limit
     return Messages([of_message(message) for message in found], found[-1].cursor if is_full and found else None)
 
 
-def _reach(asked: Asked[MessageQuery, None]) -> Reach:
+def _reach(asked: ApiRequest[MessageQuery, None]) -> Reach:
     """The queue that the caller names, or all that it may touch: to it, a message elsewhere is not there."""
     if asked.query.queue is None:
         return asked.identity.reaches

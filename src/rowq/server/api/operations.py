@@ -10,7 +10,7 @@ from starlette.responses import Response
 from rowq.engine.maintenance import Swept
 from rowq.engine.maintenance_tasks import SWEEPS, Sweep
 from rowq.errors import RowqError, ServerUnavailable
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.server.http.errors import HttpError
 from rowq.store.dialect import Finding
 from rowq.wire import Count
@@ -33,7 +33,7 @@ class Token(Struct):
     expires_at: int
 
 
-async def healthcheck(asked: Asked[None, None]) -> None:
+async def healthcheck(asked: ApiRequest[None, None]) -> None:
     """The database answers."""
     try:
         await asked.service.look(asked.service.engine.ping)
@@ -41,34 +41,34 @@ async def healthcheck(asked: Asked[None, None]) -> None:
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "forq.unhealthy", f"the database does not answer: {error}") from None
 
 
-async def readyz(asked: Asked[None, None]) -> None:
+async def readyz(asked: ApiRequest[None, None]) -> None:
     """Requests are welcome: the server is not stopping, and the database answers."""
     if asked.service.is_stopping:
         raise ServerUnavailable("the server is stopping")
     await healthcheck(asked)
 
 
-async def metrics(asked: Asked[None, None]) -> Response:
+async def metrics(asked: ApiRequest[None, None]) -> Response:
     if asked.service.metrics is None:
         raise HttpError(HTTPStatus.NOT_FOUND, "not_found", "metrics are switched off")
     return Response(await asked.service.metrics.render(), headers={"content-type": METRICS_TYPE, "cache-control": "no-store"})
 
 
-async def sweep(asked: Asked[None, None]) -> Swept:
+async def sweep(asked: ApiRequest[None, None]) -> Swept:
     return await asked.service.ask(asked.service.engine.upkeep.sweep(), asked.actor)
 
 
-async def list_sweeps(asked: Asked[None, None]) -> Sweeps:  # noqa: ARG001  # they are the same for everybody
+async def list_sweeps(asked: ApiRequest[None, None]) -> Sweeps:  # noqa: ARG001  # they are the same for everybody
     return Sweeps(SWEEPS)
 
 
-async def run_sweep(asked: Asked[None, None]) -> Count:
+async def run_sweep(asked: ApiRequest[None, None]) -> Count:
     return Count(await asked.service.ask(asked.service.engine.sweeps.run(asked.path["sweep"]), asked.actor))
 
 
-async def doctor(asked: Asked[None, None]) -> Findings:
+async def doctor(asked: ApiRequest[None, None]) -> Findings:
     return Findings(await asked.service.look(asked.service.engine.examine))
 
 
-async def issue_token(asked: Asked[None, None]) -> Token:
-    return Token(*asked.service.gate.issue_token(asked.identity))
+async def issue_token(asked: ApiRequest[None, None]) -> Token:
+    return Token(*asked.service.authenticator.issue_token(asked.identity))

@@ -11,7 +11,7 @@ from rowq.model.message import Event, Stats
 from rowq.model.page import MAX_PAGE
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.wire import Count, Events, QueueLook, Queues, SettingsBody, of_settings, to_settings
 
 
@@ -44,12 +44,12 @@ class AllSettings(Struct):
     queues: list[QueueSettings]
 
 
-async def list_queues(asked: Asked[None, None]) -> Queues:
+async def list_queues(asked: ApiRequest[None, None]) -> Queues:
     found = await asked.service.look(asked.service.engine.insights.queues)
     return Queues([stats for stats in found if asked.identity.reaches(stats.queue)])
 
 
-async def get_queue(asked: Asked[None, None]) -> QueueLook:
+async def get_queue(asked: ApiRequest[None, None]) -> QueueLook:
     insights, queue = asked.service.engine.insights, asked.queue
     settings = await asked.service.look(insights.settings, queue)
     stats = await asked.service.look(insights.stats, queue)
@@ -59,15 +59,15 @@ async def get_queue(asked: Asked[None, None]) -> QueueLook:
     return QueueLook(stats, of_settings(settings), of_settings(policy), spelled)
 
 
-async def get_stats(asked: Asked[None, None]) -> Stats:
+async def get_stats(asked: ApiRequest[None, None]) -> Stats:
     return await asked.service.look(asked.service.engine.insights.stats, asked.queue)
 
 
-async def get_policy(asked: Asked[None, None]) -> SettingsBody:
+async def get_policy(asked: ApiRequest[None, None]) -> SettingsBody:
     return of_settings(await asked.service.look(asked.service.engine.insights.policy, asked.queue))
 
 
-async def list_settings(asked: Asked[SettingsQuery, None]) -> AllSettings:
+async def list_settings(asked: ApiRequest[SettingsQuery, None]) -> AllSettings:
     insights, queue = asked.service.engine.insights, asked.query.queue
     if queue is None:
         found = await asked.service.look(insights.all_settings)
@@ -78,28 +78,28 @@ async def list_settings(asked: Asked[SettingsQuery, None]) -> AllSettings:
     return AllSettings(of_settings(insights.defaults), reached)
 
 
-async def configure(asked: Asked[None, SettingsBody]) -> SettingsBody:
+async def configure(asked: ApiRequest[None, SettingsBody]) -> SettingsBody:
     changes = asked.service.engine.verbs.change_settings(asked.queue, to_settings(asked.body))
     return of_settings(await asked.service.ask(changes, asked.actor))
 
 
-async def delete_queue(asked: Asked[None, None]) -> None:
+async def delete_queue(asked: ApiRequest[None, None]) -> None:
     await asked.service.ask(asked.service.engine.verbs.delete_queue(asked.queue), asked.actor)
 
 
-async def pause(asked: Asked[None, None]) -> None:
+async def pause(asked: ApiRequest[None, None]) -> None:
     await asked.service.ask(asked.service.engine.verbs.pause(asked.queue), asked.actor)
 
 
-async def resume(asked: Asked[None, None]) -> None:
+async def resume(asked: ApiRequest[None, None]) -> None:
     await asked.service.ask(asked.service.engine.verbs.resume(asked.queue), asked.actor)
 
 
-async def purge(asked: Asked[PurgeQuery, None], progress: Progress | None = None) -> Count:
+async def purge(asked: ApiRequest[PurgeQuery, None], progress: Progress | None = None) -> Count:
     return Count(await asked.service.ask(asked.service.engine.verbs.purge(asked.queue, asked.query.state, progress), asked.actor))
 
 
-async def list_actions(asked: Asked[ActionsQuery, None]) -> Events:
+async def list_actions(asked: ApiRequest[ActionsQuery, None]) -> Events:
     if asked.query.queue is not None and not asked.identity.reaches(split_name(asked.query.queue)[0]):
         return Events([])  # a key for some queues does not learn whether there is another
     limit = asked.query.limit if asked.identity.sees_all else MAX_PAGE  # those of others are left out of what is read
@@ -107,5 +107,5 @@ async def list_actions(asked: Asked[ActionsQuery, None]) -> Events:
     return Events([event for event in found if _is_reached(asked, event)][: asked.query.limit])
 
 
-def _is_reached(asked: Asked[Any, Any], event: Event) -> bool:
+def _is_reached(asked: ApiRequest[Any, Any], event: Event) -> bool:
     return asked.identity.sees_all or bool(event.queue and asked.identity.reaches(split_name(event.queue)[0]))

@@ -13,7 +13,7 @@ Q = TypeVar("Q")
 B = TypeVar("B")
 
 
-class Asked(msgspec.Struct, Generic[Q, B]):
+class ApiRequest(msgspec.Struct, Generic[Q, B]):
     service: Service
     identity: Identity
     path: dict[str, str]

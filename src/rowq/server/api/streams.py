@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from rowq.engine.arguments import MAX_QUARANTINE
 from rowq.model.stream import Stream
 from rowq.model.value import Note, Storable
-from rowq.server.api.request import Asked
+from rowq.server.api.request import ApiRequest
 from rowq.wire import Count
 
 
@@ -25,15 +25,15 @@ class QuarantineBody(Struct, forbid_unknown_fields=True):
     reason: Note | None = None
 
 
-async def list_streams(asked: Asked[None, None]) -> Streams:
+async def list_streams(asked: ApiRequest[None, None]) -> Streams:
     return Streams(await asked.service.look(asked.service.engine.insights.streams))
 
 
-async def revoke_stream(asked: Asked[None, None]) -> Count:
+async def revoke_stream(asked: ApiRequest[None, None]) -> Count:
     return Count(await asked.service.ask(asked.service.engine.verbs.revoke_stream(asked.path["stream"]), asked.actor))
 
 
-async def quarantine(asked: Asked[None, QuarantineBody]) -> Count:
+async def quarantine(asked: ApiRequest[None, QuarantineBody]) -> Count:
     body = asked.body
     steps = asked.service.engine.verbs.quarantine(asked.path["stream"], body.batch, body.ids, body.reason)
     return Count(await asked.service.ask(steps, asked.actor))

@@ -70,7 +70,7 @@ ANYBODY = Identity(None)
 """Whoever asks a server without keys."""
 
 
-class Gate:
+class Authenticator:
     """`keys` are those of the configuration; `read` gives those of the database, which come and go while the server runs."""
 
     def __init__(

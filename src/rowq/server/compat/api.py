@@ -11,7 +11,7 @@ from starlette.routing import Route as StarletteRoute
 
 from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.model.access import Right
-from rowq.server.compat.request import Visit
+from rowq.server.compat.request import CompatRequest
 from rowq.server.http import answers, asgi
 from rowq.server.http.errors import HttpError
 from rowq.server.http.patience import ClientGone
@@ -30,11 +30,11 @@ class Answer(NamedTuple):
     headers: asgi.Headers | None = None
 
 
-Handler = Callable[[Visit], Awaitable[Answer | None]]
+Handler = Callable[[CompatRequest], Awaitable[Answer | None]]
 """None: it has answered by itself, as an event stream does."""
 
 
-class Way(Struct, frozen=True):
+class CompatRoute(Struct, frozen=True):
     """A method and a path of a door, and the scope that it takes; which queue it is about is checked by the visit's verbs."""
 
     method: str
@@ -45,10 +45,10 @@ class Way(Struct, frozen=True):
     """Where a door promises another limit than the server's."""
 
 
-class Door(Protocol):
+class CompatApi(Protocol):
     name: ClassVar[str]
 
-    def ways(self) -> Sequence[Way]: ...
+    def ways(self) -> Sequence[CompatRoute]: ...
 
     def refuse(self, error: Exception) -> Answer:
         """How this door words what went wrong, errors of the gate and of HTTP itself included."""
@@ -57,7 +57,7 @@ class Door(Protocol):
         """What it does on a schedule, until it is cancelled; most do nothing."""
 
 
-def to_routes(service: Service, doors: Iterable[Door]) -> list[StarletteRoute]:
+def to_routes(service: Service, doors: Iterable[CompatApi]) -> list[StarletteRoute]:
     by_path: dict[tuple[str, str], _Endpoint] = {}
     for door in doors:
         for way in door.ways():
@@ -68,12 +68,12 @@ def to_routes(service: Service, doors: Iterable[Door]) -> list[StarletteRoute]:
 class _Endpoint:
     """What lies behind one path of a door."""
 
-    def __init__(self, service: Service, door: Door) -> None:
+    def __init__(self, service: Service, door: CompatApi) -> None:
         self._service = service
         self._door = door
-        self._ways: dict[str, Way] = {}
+        self._ways: dict[str, CompatRoute] = {}
 
-    def add(self, way: Way) -> None:
+    def add(self, way: CompatRoute) -> None:
         self._ways[way.method] = way
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
@@ -98,13 +98,15 @@ class _Endpoint:
             allowed = ", ".join(sorted(self._ways))
             sentence = f"{scope['method']} is not possible here, only {allowed}"
             raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", allowed.encode())])
-        identity = service.gate.admit(scope)
+        identity = service.authenticator.admit(scope)
         identity.check(way.right)
         query = _read_query(scope["query_string"])
         body = (
             b"" if way.method == "GET" else await read_body(receive, way.max_body_bytes or service.limits.max_body_bytes, service.stopwatch)
         )
-        return await way.handler(Visit(service, identity, scope.get("path_params", {}), scope["headers"], query, body, receive, send))
+        return await way.handler(
+            CompatRequest(service, identity, scope.get("path_params", {}), scope["headers"], query, body, receive, send)
+        )
 
 
 def _read_query(query: bytes) -> dict[str, str]:

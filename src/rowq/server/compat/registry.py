@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from rowq.errors import InvalidArgument
-from rowq.server.compat.api import Door
+from rowq.server.compat.api import CompatApi
 from rowq.server.compat.forq import api as forq
 from rowq.server.compat.keyval import api as keyval
 from rowq.server.compat.queueti import api as queueti
 from rowq.server.sources import nearest
 
-_DOORS: dict[str, Any] = {module.Door.name: module for module in (forq, keyval, queueti)}
+_DOORS: dict[str, Any] = {module.CompatApi.name: module for module in (forq, keyval, queueti)}
 NAMES = tuple(_DOORS)
 NONE = "none"
 
@@ -41,5 +41,5 @@ def to_options(name: str, table: Any, where: str) -> Any:
         raise InvalidArgument(f"{where} is not possible: {error}") from None
 
 
-def open_doors(names: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Door, ...]:
-    return tuple(_DOORS[name].Door(options.get(name, _DOORS[name].Options())) for name in names)
+def open_doors(names: tuple[str, ...], options: Mapping[str, Any]) -> tuple[CompatApi, ...]:
+    return tuple(_DOORS[name].CompatApi(options.get(name, _DOORS[name].Options())) for name in names)

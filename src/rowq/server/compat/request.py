@@ -15,7 +15,7 @@ from rowq.engine.arguments import to_receipt_or_none
 from rowq.engine.insights import Lease
 from rowq.errors import InvalidArgument, ReceiptRequired
 from rowq.model.draft import Prepared, prepare
-from rowq.model.lifecycle import Ack, Nack, Reject, Reschedule, Verdict
+from rowq.model.lifecycle import Ack, Nack, Reject, Reschedule, Settlement
 from rowq.model.message import Draft, Outcome
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.auth.authentication import Identity
@@ -24,7 +24,7 @@ from rowq.server.http.patience import ClientGone, is_gone
 from rowq.server.service import Service
 from rowq.server.tracing import Received
 from rowq.store import operate
-from rowq.store.call import Act, Receive, Send, Settle
+from rowq.store.call import Execute, Receive, Send, Settle
 from rowq.store.dialect import Row
 from rowq.store.lookup import ambiguous, only
 
@@ -50,7 +50,7 @@ class Adopted:
         """Begins a queue that is not there yet with the settings that its door promises; leaves any other as it is."""
         await self._forget_if_changed(service)
         if queue not in self._names:
-            call: Act[None] = Act(partial(operate.adopt, queue=queue, changes=settings))
+            call: Execute[None] = Execute(partial(operate.adopt, queue=queue, changes=settings))
             call.actor = actor
             await service.engine.driver.perform(call)
             service.engine.store.distrust_settings()  # another process may have begun it since we last looked
@@ -67,7 +67,7 @@ class Adopted:
             self._version = version
 
 
-class Visit(Struct):
+class CompatRequest(Struct):
     service: Service
     identity: Identity
     path: dict[str, str]
@@ -121,7 +121,7 @@ class Visit(Struct):
         return call.result or []
 
     async def settle(
-        self, queue: str | None, id: str, verdict: Verdict | Callable[[Lease], Verdict], receipt: str | None = None
+        self, queue: str | None, id: str, settlement: Settlement | Callable[[Lease], Settlement], receipt: str | None = None
     ) -> Outcome:
         """By its receipt where the client sends one. By id alone it reaches the lease that runs now, and only that.
 
@@ -149,9 +149,9 @@ class Visit(Struct):
                 raise ReceiptRequired(f"the queue {lease.queue!r} settles by receipt alone: send back the one that came with the message")
             if lease.until <= engine.clock.now():
                 return Outcome.NOT_FOUND
-        call = Settle([lease.receipt], verdict(lease) if callable(verdict) else verdict)
+        call = Settle([lease.receipt], settlement(lease) if callable(settlement) else settlement)
         call.actor = self.identity.actor
-        with nullcontext() if service.tracing is None else service.tracing.settling(self.headers, _VERBS[type(call.verdict)], 1):
+        with nullcontext() if service.tracing is None else service.tracing.settling(self.headers, _VERBS[type(call.settlement)], 1):
             (outcome,) = await engine.driver.perform(call)
         if service.event_streams:
             service.event_streams.learn(call.receipts, [outcome], None)

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
-from rowq.server.http.http2_stream import App, Stream, read_request
+from rowq.server.http.http2_stream import Application, Stream, read_request
 
 __all__ = ["MAX_STREAMS", "NUISANCES", "Http2Protocol"]
 
@@ -186,7 +186,7 @@ class Http2Protocol(asyncio.Protocol):
         scope, fault = read_request(event.headers, self._max_header_bytes)
         self._begin(event.stream_id, scope | self._setting, fault or self.config.loaded_app)
 
-    def _begin(self, id: int, scope: dict[str, Any], app: App) -> None:
+    def _begin(self, id: int, scope: dict[str, Any], app: Application) -> None:
         root = self.config.root_path
         if root:
             scope |= {"path": root + scope["path"], "raw_path": root.encode() + scope["raw_path"]}

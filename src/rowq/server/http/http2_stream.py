@@ -22,9 +22,9 @@ from uvicorn.server import ServerState
 from rowq.server.http.asgi import Message, Receive, Send
 from rowq.wire import Problem
 
-__all__ = ["App", "Stream", "read_request"]
+__all__ = ["Application", "Stream", "read_request"]
 
-App = Callable[[Any, Receive, Send], Awaitable[None]]
+Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
 LINGER = 1.0
 """Seconds for which a client may go on sending the body of a request that is answered already."""
@@ -35,7 +35,7 @@ _log = logging.getLogger("uvicorn.error")
 _access = logging.getLogger("uvicorn.access")
 
 
-def refusal(status: int, code: str, error: str) -> App:
+def refusal(status: int, code: str, error: str) -> Application:
     """An application that says no."""
     body = msgspec.json.encode(Problem(code=code, error=error))
 
@@ -47,7 +47,7 @@ def refusal(status: int, code: str, error: str) -> App:
     return refuse
 
 
-def read_request(fields: Iterable[tuple[bytes, bytes]], max_header_bytes: int) -> tuple[dict[str, Any], App | None]:
+def read_request(fields: Iterable[tuple[bytes, bytes]], max_header_bytes: int) -> tuple[dict[str, Any], Application | None]:
     """The scope that the header fields describe, and what answers in place of the application if they will not do."""
     pseudo: dict[bytes, bytes] = {}
     headers: list[tuple[bytes, bytes]] = []
@@ -116,7 +116,7 @@ class Stream:
         self._promised: int | None = None  # what is left of content-length
         self._awaits_continue = (b"expect", b"100-continue") in scope["headers"]
 
-    async def run(self, app: App) -> None:
+    async def run(self, app: Application) -> None:
         try:
             await app(self.scope, self.receive, self.send)
             if not self.closed:

@@ -18,7 +18,7 @@ from rowq.store.mariadb.doctor import examine, refused_release
 from rowq.store.mariadb.errors import NEVER_SENT, code_of, is_elsewhere, is_lost, translate
 from rowq.store.mariadb.session import JoinedSession, MariadbSession
 from rowq.store.mariadb.statement import MariadbQueries
-from rowq.store.mariadb.watermark import MariadbHorizon
+from rowq.store.mariadb.watermark import MariadbWatermark
 from rowq.store.retry import TryAgain
 from rowq.store.server.dialect import ServerDialect
 
@@ -114,8 +114,8 @@ class Mariadb(ServerDialect[Connection]):
             finally:
                 session.rows("unlock_migrations")
 
-    def horizon(self) -> MariadbHorizon:
-        return MariadbHorizon(self.asking, self.timeout)
+    def watermark(self) -> MariadbWatermark:
+        return MariadbWatermark(self.asking, self.timeout)
 
     def tidy(self, *, thoroughly: bool) -> None:  # noqa: ARG002  # InnoDB clears up by itself
         self.keep_time()

@@ -22,7 +22,7 @@ _LONG = 0.1
 _CROWDED = 30.0
 
 
-class MariadbHorizon:
+class MariadbWatermark:
     def __init__(self, asking: Callable[[], AbstractContextManager[MariadbSession]], timeout: float) -> None:
         """`asking`: a session in which every statement stands for itself; `timeout`: how long it usually waits for a lock."""
         self._asking = asking

@@ -14,7 +14,7 @@ Place = tuple[_Number, _Number]
 """Where in a queue something became ready: (ranking, position). Bounded, since a stranger's hint must not become a query that fails."""
 
 
-class Tidings(msgspec.Struct, array_like=True):
+class Notification(msgspec.Struct, array_like=True):
     """What one process tells the others after it has committed."""
 
     ready: dict[str, tuple[int, Place | None]] = {}
@@ -22,7 +22,7 @@ class Tidings(msgspec.Struct, array_like=True):
     settings: bool = False
     """Somebody changed the settings of a queue."""
 
-    def add(self, other: Tidings) -> None:
+    def add(self, other: Notification) -> None:
         """Together they tell what each would have told."""
         self.settings |= other.settings
         for topic, (count, place) in other.ready.items():
@@ -30,18 +30,18 @@ class Tidings(msgspec.Struct, array_like=True):
             self.ready[topic] = (count, place) if known is None else (known[0] + count, _lower(known[1], place))
 
 
-class Herald(ABC):
+class Notifier(ABC):
     """One process's way to tell the others. Hears everything but itself."""
 
     def __init__(self) -> None:
         self.me = secrets.token_hex(8)
 
     @abstractmethod
-    def listen(self, hear: Callable[[Tidings], None]) -> None:
+    def listen(self, hear: Callable[[Notification], None]) -> None:
         """From now on `hear` is called for what others tell, from a thread of the herald's own."""
 
     @abstractmethod
-    def tell(self, tidings: Tidings) -> None:
+    def tell(self, notification: Notification) -> None:
         """Soon, together with what else is told in that moment. Never waits, and never raises."""
 
     @abstractmethod

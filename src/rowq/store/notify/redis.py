@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rowq.store.notify.notifier import Herald, Tidings
+from rowq.store.notify.notifier import Notification, Notifier
 from rowq.store.notify.redis_connection import RedisAway, RedisConnection
 
 GATHER = 0.003
@@ -34,10 +34,10 @@ _FORMAT = b"\x01"
 
 _log = logging.getLogger("rowq.redis")
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(tuple[str, Tidings])
+_decoder = msgspec.msgpack.Decoder(tuple[str, Notification])
 
 
-class RedisHerald(Herald):
+class RedisNotifier(Notifier):
     """`namespace` is the database's own name for itself, so that many databases can share one Redis."""
 
     def __init__(self, url: str, namespace: str) -> None:
@@ -47,12 +47,12 @@ class RedisHerald(Herald):
         self._sender = _Sender(RedisConnection(url, TIMEOUT), channel, self.me, self._outage)
         self._listener = _Listener(RedisConnection(url, TIMEOUT), channel, self.me, self._outage)
 
-    def listen(self, hear: Callable[[Tidings], None]) -> None:
+    def listen(self, hear: Callable[[Notification], None]) -> None:
         """Whenever the subscription comes to stand, `hear` is told that settings may have changed: nobody knows what was missed."""
         self._listener.start(hear)
 
-    def tell(self, tidings: Tidings) -> None:
-        self._sender.tell(tidings)
+    def tell(self, notification: Notification) -> None:
+        self._sender.tell(notification)
 
     def is_heard(self) -> bool:
         return self._listener.is_subscribed
@@ -113,15 +113,15 @@ class _Sender:
         self._me = me
         self._outage = outage
         self._changed = threading.Condition()
-        self._box = Tidings()
+        self._box = Notification()
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def tell(self, tidings: Tidings) -> None:
+    def tell(self, notification: Notification) -> None:
         with self._changed:
             if self._is_closed:
                 return
-            self._gather(tidings)
+            self._gather(notification)
             self._changed.notify()
             if self._thread is None:
                 with suppress(RuntimeError):  # no thread can be had, as when the interpreter ends
@@ -144,12 +144,12 @@ class _Sender:
         self._connection.leave_to_parent()
 
     def _run(self) -> None:
-        while (tidings := self._take()) is not None:
+        while (notification := self._take()) is not None:
             try:
-                self._publish(tidings)
+                self._publish(notification)
             except RedisAway as error:
                 with self._changed:
-                    self._gather(tidings)
+                    self._gather(notification)
                 if not self._outage.sit_out("sender", error):
                     break
             else:
@@ -157,21 +157,21 @@ class _Sender:
                 time.sleep(GATHER)
         self._connection.hang_up()
 
-    def _gather(self, tidings: Tidings) -> None:
+    def _gather(self, notification: Notification) -> None:
         """The box stays small whatever happens; whoever waits for a topic that is dropped finds it by looking."""
-        self._box.add(tidings)
+        self._box.add(notification)
         while len(self._box.ready) > MAX_TOPICS:
             self._box.ready.popitem()
 
-    def _take(self) -> Tidings | None:
+    def _take(self) -> Notification | None:
         """What has gathered, as soon as there is something; None when nothing more will come."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._box.ready or self._box.settings)
-            taken, self._box = self._box, Tidings()
+            taken, self._box = self._box, Notification()
         return taken if taken.ready or taken.settings else None
 
-    def _publish(self, tidings: Tidings) -> None:
-        self._connection.ask("PUBLISH", self._channel, _FORMAT + _encoder.encode((self._me, tidings)))
+    def _publish(self, notification: Notification) -> None:
+        self._connection.ask("PUBLISH", self._channel, _FORMAT + _encoder.encode((self._me, notification)))
 
 
 class _Listener:
@@ -188,7 +188,7 @@ class _Listener:
     def is_subscribed(self) -> bool:
         return self._is_standing and not self._is_closed
 
-    def start(self, hear: Callable[[Tidings], None]) -> None:
+    def start(self, hear: Callable[[Notification], None]) -> None:
         if self._thread is None and not self._is_closed:
             self._thread = threading.Thread(target=self._run, args=(hear,), name="rowq-redis-listener", daemon=True)
             self._thread.start()
@@ -203,17 +203,17 @@ class _Listener:
         self._thread = None
         self._connection.leave_to_parent()
 
-    def _run(self, hear: Callable[[Tidings], None]) -> None:
+    def _run(self, hear: Callable[[Notification], None]) -> None:
         while True:
             try:
                 self._connection.ask("SUBSCRIBE", self._channel)
                 self._is_standing = True
                 self._outage.end("listener")
-                self._pass_on(Tidings(settings=True), hear)
+                self._pass_on(Notification(settings=True), hear)
                 while True:
-                    tidings = self._read(self._next())
-                    if tidings is not None:
-                        self._pass_on(tidings, hear)
+                    notification = self._read(self._next())
+                    if notification is not None:
+                        self._pass_on(notification, hear)
             except RedisAway as error:
                 self._is_standing = False
                 self._connection.hang_up()
@@ -229,19 +229,19 @@ class _Listener:
             raise RedisAway("it does not answer")
         return answer
 
-    def _read(self, answer: Any) -> Tidings | None:
+    def _read(self, answer: Any) -> Notification | None:
         """What another one tells. There are also answers to PING, and whatever strangers put on the channel."""
         if not isinstance(answer, list) or answer[0] != b"message" or not answer[2].startswith(_FORMAT):
             return None
         try:
-            sender, tidings = _decoder.decode(answer[2][len(_FORMAT) :])
+            sender, notification = _decoder.decode(answer[2][len(_FORMAT) :])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        return None if sender == self._me else tidings
+        return None if sender == self._me else notification
 
-    def _pass_on(self, tidings: Tidings, hear: Callable[[Tidings], None]) -> None:
+    def _pass_on(self, notification: Notification, hear: Callable[[Notification], None]) -> None:
         try:
-            hear(tidings)
+            hear(notification)
         except Exception:
             _log.exception("a hint from another process could not be used")
 

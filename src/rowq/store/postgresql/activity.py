@@ -27,7 +27,7 @@ _PATIENCE = 2.0
 """Seconds that a notification may take."""
 
 
-class _Someone(msgspec.Struct, frozen=True):
+class _Activity(msgspec.Struct, frozen=True):
     """A session. What it does is hidden where the user may not look."""
 
     pid: int
@@ -45,7 +45,7 @@ class _Someone(msgspec.Struct, frozen=True):
 
 def snapshots(session: Session, user: str, *, sees_all: bool) -> Finding:
     rows = session.rows("list_snapshots")
-    held = [_Someone(*row[:6]) for row in rows if (row[5] or 0.0) >= _LONG or (row[5] is None and row[6] >= _MANY_TRANSACTIONS)]
+    held = [_Activity(*row[:6]) for row in rows if (row[5] or 0.0) >= _LONG or (row[5] is None and row[6] >= _MANY_TRANSACTIONS)]
     if held:
         advice = f"it keeps everything alive that was deleted since: let it end, or SELECT pg_terminate_backend({held[0].pid})"
         if held[0].state == "walsender":
@@ -90,7 +90,7 @@ def locks(session: Session) -> Finding:
     rows = [row for row in session.rows("list_locks") if (row[5] or 0.0) >= _LONG_LOCK]
     if not rows:
         return Finding("locks", True, "none is held for long")
-    someone, tables, waiting = _Someone(*rows[0][:6]), rows[0][6], rows[0][7]
+    someone, tables, waiting = _Activity(*rows[0][:6]), rows[0][6], rows[0][7]
     advice = f"messages that it has touched stand still: let it commit, or SELECT pg_terminate_backend({someone.pid})"
     return Finding("locks", False, f"{someone}; on {tables}; {waiting} wait for it{_more(rows)}", advice)
 
@@ -141,7 +141,7 @@ def _is_heard(open: Open) -> bool:
     return is_heard
 
 
-def _first(found: list[_Someone]) -> str:
+def _first(found: list[_Activity]) -> str:
     return f"{found[0]}{_more(found)}"
 
 

@@ -55,7 +55,7 @@ class Connection:
         return self.session
 
     @contextmanager
-    def striking(self) -> Iterator[PostgresqlSession]:
+    def autocommitting(self) -> Iterator[PostgresqlSession]:
         """Every question is a transaction of its own."""
         self.session.begin()
         self._pipeline.is_striking = True

@@ -21,11 +21,11 @@ from rowq.store.postgresql import peq
 from rowq.store.postgresql.connection import Connection, PostgresqlConnections
 from rowq.store.postgresql.doctor import examine
 from rowq.store.postgresql.errors import is_lost, translate
-from rowq.store.postgresql.notifier import PostgresqlHerald
+from rowq.store.postgresql.notifier import PostgresqlNotifier
 from rowq.store.postgresql.pipeline import Cursor, savepoint
 from rowq.store.postgresql.session import PostgresqlQueries, PostgresqlSession
 from rowq.store.postgresql.vacuum import Vacuum
-from rowq.store.postgresql.watermark import PostgresqlHorizon
+from rowq.store.postgresql.watermark import PostgresqlWatermark
 from rowq.store.retry import ConnectionLost
 from rowq.store.server.dialect import ServerDialect
 
@@ -43,7 +43,7 @@ _queries_of = lru_cache(maxsize=16)(PostgresqlQueries)
 class Postgresql(ServerDialect[Connection]):
     name = "postgresql"
     tidy_every = 2
-    can_fly = True
+    can_bridge = True
 
     def __init__(self, parameters: dict[str, Any], where: str, *, schema: str, durability: Durability, timeout: float) -> None:
         """`parameters` are libpq's; `where` names the database in messages, without a password."""
@@ -59,7 +59,7 @@ class Postgresql(ServerDialect[Connection]):
         self._connections.check()
         self._vacuum = Vacuum(self._connections, self._queries)
 
-    def striking(self) -> AbstractContextManager[Session] | None:
+    def autocommitting(self) -> AbstractContextManager[Session] | None:
         is_possible = self._durability == "full" and not self._connections.is_pooled and not self.is_time_old()
         return self._strike() if is_possible else None
 
@@ -67,7 +67,7 @@ class Postgresql(ServerDialect[Connection]):
     def _strike(self) -> Iterator[Session]:
         connection = self._connections.take()
         try:
-            with connection.striking() as session:
+            with connection.autocommitting() as session:
                 yield session
         except BaseException as error:
             self.roll_back(connection, error)
@@ -159,8 +159,8 @@ class Postgresql(ServerDialect[Connection]):
             except psycopg.Error as error:
                 raise translate(error, self.where) from error
 
-    def herald(self) -> PostgresqlHerald:
-        return PostgresqlHerald(self._connections, self._queries, f"rowq_{self.identity()}")
+    def notifier(self) -> PostgresqlNotifier:
+        return PostgresqlNotifier(self._connections, self._queries, f"rowq_{self.identity()}")
 
     def arrow(self) -> ArrowDriver | None:
         try:
@@ -169,8 +169,8 @@ class Postgresql(ServerDialect[Connection]):
             return None
         return PostgresqlArrow(self._parameters, self.where, self._queries)
 
-    def horizon(self) -> PostgresqlHorizon:
-        return PostgresqlHorizon(self)
+    def watermark(self) -> PostgresqlWatermark:
+        return PostgresqlWatermark(self)
 
     def make_door(self, queue: str) -> None:
         with self.migrating() as session:

@@ -16,7 +16,7 @@ import psycopg
 
 from rowq.clock import running
 from rowq.errors import RowqError
-from rowq.store.notify.notifier import Herald, Tidings
+from rowq.store.notify.notifier import Notification, Notifier
 from rowq.store.postgresql.connection import PostgresqlConnections
 from rowq.store.postgresql.session import PostgresqlQueries
 
@@ -31,14 +31,14 @@ _LOOK_UP_EVERY = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
-class PostgresqlHerald(Herald):
+class PostgresqlNotifier(Notifier):
     def __init__(self, connections: PostgresqlConnections, queries: PostgresqlQueries, channel: str) -> None:
         super().__init__()
         self._connections = connections
         self._queries = queries
         self._channel = channel
-        self._hear: Callable[[Tidings], None] = lambda tidings: None
-        self._box = Tidings()
+        self._hear: Callable[[Notification], None] = lambda notification: None
+        self._box = Notification()
         self._changed = threading.Condition()
         self._is_closed = threading.Event()
         self._is_probing = False
@@ -47,15 +47,15 @@ class PostgresqlHerald(Herald):
         self._listener: threading.Thread | None = None
         self._listening: psycopg.Connection[tuple[object, ...]] | None = None
 
-    def listen(self, hear: Callable[[Tidings], None]) -> None:
+    def listen(self, hear: Callable[[Notification], None]) -> None:
         """Begins when somebody first asks whether it is heard: who never waits needs no connection for it."""
         self._hear = hear
 
-    def tell(self, tidings: Tidings) -> None:
+    def tell(self, notification: Notification) -> None:
         with self._changed:
             if self._is_closed.is_set():
                 return
-            self._box.add(tidings)
+            self._box.add(notification)
             self._start_telling()
             self._changed.notify()
 
@@ -102,11 +102,11 @@ class PostgresqlHerald(Herald):
                     self._changed.wait()
                 if not self._has_word():
                     break
-                tidings, self._box = self._box, Tidings()
+                notification, self._box = self._box, Notification()
                 is_probing, self._is_probing = self._is_probing, False
             try:
                 connection = connection or self._connections.open_plain()
-                for payload in self._payloads(tidings, is_probing):
+                for payload in self._payloads(notification, is_probing):
                     connection.execute(self._queries.of_one("notify").driver_text, {"channel": self._channel, "payload": payload})
                 pause = _FIRST_PAUSE
             except (psycopg.Error, RowqError):
@@ -120,13 +120,13 @@ class PostgresqlHerald(Herald):
     def _has_word(self) -> bool:
         return bool(self._box.ready or self._box.settings or self._is_probing)
 
-    def _payloads(self, tidings: Tidings, is_probing: bool) -> list[str]:
+    def _payloads(self, notification: Notification, is_probing: bool) -> list[str]:
         """As many as are needed to stay below what PostgreSQL takes."""
-        topics = list(tidings.ready.items())
-        payloads = [_write(self.me, Tidings({}, tidings.settings))] if is_probing or tidings.settings or not topics else []
+        topics = list(notification.ready.items())
+        payloads = [_write(self.me, Notification({}, notification.settings))] if is_probing or notification.settings or not topics else []
         size = len(topics)
         while topics:
-            payload = _write(self.me, Tidings(dict(topics[:size])))
+            payload = _write(self.me, Notification(dict(topics[:size])))
             if len(payload.encode()) > _MOST_BYTES and size > 1:
                 size = (size + 1) // 2
                 continue
@@ -157,8 +157,8 @@ class PostgresqlHerald(Herald):
                     self._heard_at = None
                 probed_at = running()
                 self._probe()
-            for notification in connection.notifies(timeout=_LOOK_UP_EVERY):
-                self._take(notification.payload)
+            for arrived in connection.notifies(timeout=_LOOK_UP_EVERY):
+                self._take(arrived.payload)
                 was_heard = True
                 if self._is_closed.is_set():
                     break
@@ -173,18 +173,18 @@ class PostgresqlHerald(Herald):
     def _take(self, payload: str) -> None:
         self._heard_at = running()
         try:
-            sender, tidings = _read(payload)
+            sender, notification = _read(payload)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return  # of another release, or of a stranger
         if sender != self.me:
-            self._hear(tidings)
+            self._hear(notification)
 
 
-_read = msgspec.json.Decoder(tuple[str, Tidings]).decode
+_read = msgspec.json.Decoder(tuple[str, Notification]).decode
 
 _inherited: list[psycopg.Connection[tuple[object, ...]]] = []
 """What a child of a fork has found open: to close it would say goodbye in the parent's name."""
 
 
-def _write(sender: str, tidings: Tidings) -> str:
-    return msgspec.json.encode((sender, tidings)).decode()
+def _write(sender: str, notification: Notification) -> str:
+    return msgspec.json.encode((sender, notification)).decode()

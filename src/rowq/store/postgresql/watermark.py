@@ -20,7 +20,7 @@ class _Mark(NamedTuple):
     """Transactions that may still bring lines up to that one."""
 
 
-class PostgresqlHorizon:
+class PostgresqlWatermark:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._settled = {"history": 0, "audit": 0}

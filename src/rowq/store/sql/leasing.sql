@@ -80,13 +80,13 @@ LIMIT :limit;
 -- name: next_times
 -- When the queue has something again without anybody sending: the next due message, and the next lease to run out.
 SELECT
-    (SELECT MIN(due) FROM rowq_scheduled WHERE queue = :queue AND due > :now AND due <= :horizon),
-    (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue AND lease_until > :now AND lease_until <= :horizon);
+    (SELECT MIN(due) FROM rowq_scheduled WHERE queue = :queue AND due > :now AND due <= :ahead),
+    (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue AND lease_until > :now AND lease_until <= :ahead);
 
 -- name: next_dead_times
 SELECT
-    (SELECT MIN(due) FROM rowq_dead WHERE queue = :queue AND due > :now AND due <= :horizon),
-    (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue AND lease_until > :now AND lease_until <= :horizon);
+    (SELECT MIN(due) FROM rowq_dead WHERE queue = :queue AND due > :now AND due <= :ahead),
+    (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue AND lease_until > :now AND lease_until <= :ahead);
 
 -- name: read_bucket
 SELECT tokens, filled_at

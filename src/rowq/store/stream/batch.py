@@ -12,7 +12,7 @@ from rowq.model.stream import UNTIL_SETTLED, Stream, consumer_of
 from rowq.store.call import Receive
 from rowq.store.dialect import Row
 from rowq.store.lease import lease
-from rowq.store.transaction import Look, Work
+from rowq.store.transaction import Look, Transaction
 
 _FIRST_TURN = 100
 _TURN = 1_000
@@ -54,38 +54,38 @@ class _Turn(msgspec.Struct):
     look: Look | None
 
 
-def gather(work: Work, stream: Stream, most: int, most_bytes: int) -> Gathered:
+def gather(tx: Transaction, stream: Stream, most: int, most_bytes: int) -> Gathered:
     """Leases up to so many messages. Of the bytes it may become somewhat more: how large a message is shows when it is there."""
     found = Gathered(most, most_bytes)
     first = stream.next_batch % len(stream.queues)
     turns = [_Turn(queue, Look(-1)) for queue in (*stream.queues[first:], *stream.queues[:first])]
     while turns and found.room:
         share = -(-found.room // len(turns))
-        turns = [turn for turn in turns if _take_share(work, turn, found, share, consumer_of(stream.name))]
+        turns = [turn for turn in turns if _take_share(tx, turn, found, share, consumer_of(stream.name))]
     return found
 
 
-def _take_share(work: Work, turn: _Turn, found: Gathered, share: int, consumer: str) -> bool:
+def _take_share(tx: Transaction, turn: _Turn, found: Gathered, share: int, consumer: str) -> bool:
     """What a queue gives of its share; False when it has no more."""
     enough = len(found.receipts) + share
     while (wanted := min(found.room, enough - len(found.receipts))) > 0:
-        if not _take(work, turn, found, wanted, consumer):
+        if not _take(tx, turn, found, wanted, consumer):
             return False
     return True
 
 
-def _take(work: Work, turn: _Turn, found: Gathered, share: int, consumer: str) -> bool:
+def _take(tx: Transaction, turn: _Turn, found: Gathered, share: int, consumer: str) -> bool:
     """One turn of a queue; False when it has no more."""
-    call = Receive(*(turn.queue, min(found.turn, share), UNTIL_SETTLED - work.now, consumer), from_dead=False, delivery="at_least_once")
-    lease(work, turn.queue, [call], turn.look)
+    call = Receive(*(turn.queue, min(found.turn, share), UNTIL_SETTLED - tx.now, consumer), from_dead=False, delivery="at_least_once")
+    lease(tx, turn.queue, [call], turn.look)
     rows = call.result or []
     if turn.look is not None:
         turn.look = None if turn.look.is_complete else Look(-1)
     if early := [row[_SEQ] for row in rows if row[_UNTIL] != UNTIL_SETTLED]:
-        work.session.write("hold_until", lease_until=UNTIL_SETTLED, seqs=early)  # a deadline ends the leases of others only
+        tx.session.write("hold_until", lease_until=UNTIL_SETTLED, seqs=early)  # a deadline ends the leases of others only
     size = sum([len(row[_PAYLOAD]) for row in rows])
     groups = sorted({row[_GROUP] for row in rows if row[_GROUP] is not None})
-    behind = _take_followers(work, turn.queue, groups, share - len(rows), found.most_bytes - found.bytes - size, consumer)
+    behind = _take_followers(tx, turn.queue, groups, share - len(rows), found.most_bytes - found.bytes - size, consumer)
     for row in rows:
         found.add(row[_SEQ], row[_TOKEN], len(row[_PAYLOAD]))
         for follower in behind.get(row[_GROUP], ()):
@@ -94,33 +94,33 @@ def _take(work: Work, turn: _Turn, found: Gathered, share: int, consumer: str) -
 
 
 def _take_followers(
-    work: Work, queue: str, groups: list[str], most: int, most_bytes: int, consumer: str
+    tx: Transaction, queue: str, groups: list[str], most: int, most_bytes: int, consumer: str
 ) -> dict[str, list[tuple[int, int, int]]]:
     """Those that are next in groups whose heads we hold, as far as they are due: (seq, token, size) in order, by group. One that somebody
     else is at in this moment ends the line of its group. A queue with a throughput_limit gives heads only, which its bucket counts."""
-    if not groups or most <= 0 or work.policy(queue).throughput_limit:
+    if not groups or most <= 0 or tx.policy(queue).throughput_limit:
         return {}
-    lines = _list_followers(work, queue, groups, most, most_bytes)
+    lines = _list_followers(tx, queue, groups, most, most_bytes)
     seqs = sorted([seq for line in lines.values() for seq, _ in line])
     taken: dict[int, Row] = {}
     for start in range(0, len(seqs), _TURN):
-        taken |= {row[0]: row for row in work.session.rows("take_followers", seqs=seqs[start : start + _TURN])}
+        taken |= {row[0]: row for row in tx.session.rows("take_followers", seqs=seqs[start : start + _TURN])}
     found: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for group, line in lines.items():
         for (seq, size), token in zip(line, new_tokens(len(line)), strict=True):
-            if (row := taken.get(seq)) is None or not _may_follow(row[2], row[4], work.now):
+            if (row := taken.get(seq)) is None or not _may_follow(row[2], row[4], tx.now):
                 break
-            _lease_follower(work, queue, row, token, consumer)
+            _lease_follower(tx, queue, row, token, consumer)
             found[group].append((seq, token, size))
-    work.flush()
+    tx.flush()
     return found
 
 
-def _list_followers(work: Work, queue: str, groups: list[str], most: int, most_bytes: int) -> dict[str, list[tuple[int, int]]]:
+def _list_followers(tx: Transaction, queue: str, groups: list[str], most: int, most_bytes: int) -> dict[str, list[tuple[int, int]]]:
     lines: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     ended: set[str] = set()
-    for group, seq, due, expires_at, size in work.session.rows("list_followers", queue=queue, groups=groups, limit=most):
-        if group in ended or size > most_bytes or not _may_follow(due, expires_at, work.now):
+    for group, seq, due, expires_at, size in tx.session.rows("list_followers", queue=queue, groups=groups, limit=most):
+        if group in ended or size > most_bytes or not _may_follow(due, expires_at, tx.now):
             ended.add(group)
         else:
             lines[group].append((seq, size))
@@ -132,10 +132,8 @@ def _may_follow(due: int, expires_at: int | None, now: int) -> bool:
     return due <= now and (expires_at is None or expires_at > now)
 
 
-def _lease_follower(work: Work, queue: str, row: Row, token: int, consumer: str) -> None:
+def _lease_follower(tx: Transaction, queue: str, row: Row, token: int, consumer: str) -> None:
     seq, group, _, attempts, expires_at, error, marks = row
-    work.changes["delete_blocked"].append((queue, group, seq))
-    work.changes["insert_leased"].append(
-        (seq, queue, UNTIL_SETTLED, token, consumer, work.now, attempts + 1, expires_at, error, marks | _MODE)
-    )
-    work.audit_as(consumer, queue, seq, "delivered", attempts + 1)
+    tx.changes["delete_blocked"].append((queue, group, seq))
+    tx.changes["insert_leased"].append((seq, queue, UNTIL_SETTLED, token, consumer, tx.now, attempts + 1, expires_at, error, marks | _MODE))
+    tx.audit_as(consumer, queue, seq, "delivered", attempts + 1)

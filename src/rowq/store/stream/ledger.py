@@ -11,13 +11,13 @@ import msgspec
 from rowq.errors import InvalidArgument, StreamNotFound, StreamTaken
 from rowq.ids import Receipt
 from rowq.model.lifecycle import Ack
-from rowq.model.stream import Ahead, Held, Stream
+from rowq.model.stream import Ahead, LockedMessage, Stream
 from rowq.store import groups
 from rowq.store.call import Settle
 from rowq.store.dialect import Row, Session
 from rowq.store.settle import settle
 from rowq.store.stream.batch import gather
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -28,58 +28,58 @@ BEAT_EVERY_MS = 1_000
 _PIECE = 1_000
 
 
-def claim(work: Work, name: str, queues: Sequence[str]) -> Held:
+def claim(tx: Transaction, name: str, queues: Sequence[str]) -> LockedMessage:
     """Whoever comes last has the stream: older epochs are refused from now on."""
-    _refuse_at_most_once(work, queues)
-    work.session.write("insert_stream", name=name, queues=_json(queues), created_at=work.now)
-    stream = lock(work, name)
-    advance(work, stream, epoch=stream.epoch + 1, queues=list(queues))
-    return Held(stream.epoch + 1, stream.acked_batch, stream.floor)
+    _refuse_at_most_once(tx, queues)
+    tx.session.write("insert_stream", name=name, queues=_json(queues), created_at=tx.now)
+    stream = lock(tx, name)
+    advance(tx, stream, epoch=stream.epoch + 1, queues=list(queues))
+    return LockedMessage(stream.epoch + 1, stream.acked_batch, stream.floor)
 
 
-def take(work: Work, name: str, epoch: int, after: int, most: int, most_bytes: int) -> int:
+def take(tx: Transaction, name: str, epoch: int, after: int, most: int, most_bytes: int) -> int:
     """Settles what is behind the checkpoint, and gives the number of the batch that comes next; `after` itself when there is nothing."""
-    stream = lock(work, name)
+    stream = lock(tx, name)
     stream.check(epoch, after)
-    known: int | None = work.session.rows("find_batch_after", stream=name, after=after)[0][0]
+    known: int | None = tx.session.rows("find_batch_after", stream=name, after=after)[0][0]
     if known is None:
-        _refuse_at_most_once(work, stream.queues)
-    _ack(work, stream, after)
+        _refuse_at_most_once(tx, stream.queues)
+    _ack(tx, stream, after)
     number, next_batch = after if known is None else known, stream.next_batch
-    if known is None and _lease_batch(work, stream, most, most_bytes):
+    if known is None and _lease_batch(tx, stream, most, most_bytes):
         number, next_batch = stream.next_batch, stream.next_batch + 1
     is_idle = number == after == stream.acked_batch
-    if not is_idle or work.now - stream.beat_at >= BEAT_EVERY_MS:
-        advance(work, stream, acked_batch=after, next_batch=next_batch)
+    if not is_idle or tx.now - stream.beat_at >= BEAT_EVERY_MS:
+        advance(tx, stream, acked_batch=after, next_batch=next_batch)
     return number
 
 
-def lease_ahead(work: Work, name: str, epoch: int, after: int, ahead: Ahead) -> int | None:
+def lease_ahead(tx: Transaction, name: str, epoch: int, after: int, ahead: Ahead) -> int | None:
     """One more batch behind those that are there, and settles nothing. None when there are as many as wished, or the stream has gone
     on: who asks for the next batch asks for later ones too."""
-    stream = lock(work, name)
+    stream = lock(tx, name)
     has_gone_on = stream.floor <= after < stream.acked_batch
     stream.check(epoch, stream.acked_batch if has_gone_on else after)
-    sizes = [messages for _, messages in work.session.rows("list_batches", stream=name, after=after, upto=stream.next_batch)]
+    sizes = [messages for _, messages in tx.session.rows("list_batches", stream=name, after=after, upto=stream.next_batch)]
     if has_gone_on or len(sizes) >= ahead.batches or (ahead.enough is not None and sum(sizes) >= ahead.enough):
         return None
-    _refuse_at_most_once(work, stream.queues)
-    if not _is_a_batch_ready(work, stream, ahead.most) or not _lease_batch(work, stream, ahead.most, ahead.most_bytes):
+    _refuse_at_most_once(tx, stream.queues)
+    if not _is_a_batch_ready(tx, stream, ahead.most) or not _lease_batch(tx, stream, ahead.most, ahead.most_bytes):
         return after
-    advance(work, stream, next_batch=stream.next_batch + 1)
+    advance(tx, stream, next_batch=stream.next_batch + 1)
     return stream.next_batch
 
 
-def ack(work: Work, name: str, epoch: int, upto: int) -> None:
-    stream = lock(work, name)
+def ack(tx: Transaction, name: str, epoch: int, upto: int) -> None:
+    stream = lock(tx, name)
     stream.check(epoch, max(upto, stream.acked_batch) if upto >= stream.floor else upto)
-    _ack(work, stream, upto)
-    advance(work, stream, acked_batch=max(upto, stream.acked_batch))
+    _ack(tx, stream, upto)
+    advance(tx, stream, acked_batch=max(upto, stream.acked_batch))
 
 
-def beat(work: Work, name: str, epoch: int) -> None:
-    if not work.session.run("beat_stream", name=name, epoch=epoch, beat_at=work.now):
-        find(work.session, name).check_epoch(epoch)
+def beat(tx: Transaction, name: str, epoch: int) -> None:
+    if not tx.session.run("beat_stream", name=name, epoch=epoch, beat_at=tx.now):
+        find(tx.session, name).check_epoch(epoch)
         raise StreamTaken(f"the stream {name!r} changed hands in this moment: ask again")
 
 
@@ -99,8 +99,8 @@ def measure(session: Session, queues: Sequence[str], now: int) -> dict[str, int]
     return {"ready": ready, "scheduled": scheduled, "blocked": blocked, "leased": leased, "oldest_ready_ms": max(0, now - oldest)}
 
 
-def lock(work: Work, name: str) -> Stream:
-    return _known(work.session.row("lock_stream", name=name), name)
+def lock(tx: Transaction, name: str) -> Stream:
+    return _known(tx.session.row("lock_stream", name=name), name)
 
 
 def _known(row: Row | None, name: str) -> Stream:
@@ -125,9 +125,9 @@ def _stream(row: Row) -> Stream:
     )
 
 
-def advance(work: Work, stream: Stream, **changes: object) -> None:
-    after = msgspec.structs.replace(stream, beat_at=work.now, **changes)
-    work.session.write(
+def advance(tx: Transaction, stream: Stream, **changes: object) -> None:
+    after = msgspec.structs.replace(stream, beat_at=tx.now, **changes)
+    tx.session.write(
         "advance_stream",
         name=after.name,
         queues=_json(after.queues),
@@ -139,52 +139,52 @@ def advance(work: Work, stream: Stream, **changes: object) -> None:
     )
 
 
-def _lease_batch(work: Work, stream: Stream, most: int, most_bytes: int) -> bool:
+def _lease_batch(tx: Transaction, stream: Stream, most: int, most_bytes: int) -> bool:
     """Writes the next batch down; False when there is nothing to take."""
-    found = gather(work, stream, most, most_bytes)
+    found = gather(tx, stream, most, most_bytes)
     if not found.receipts:
         return False
     name, number = stream.name, stream.next_batch
-    work.session.write("insert_batch", stream=name, batch=number, messages=len(found.receipts), bytes=found.bytes, leased_at=work.now)
+    tx.session.write("insert_batch", stream=name, batch=number, messages=len(found.receipts), bytes=found.bytes, leased_at=tx.now)
     rows = [(name, number, place, seq, token) for place, (seq, token) in enumerate(found.receipts, 1)]
     for piece in pieces(rows):
-        work.session.many("insert_streamed", ("stream", "batch", "place", "seq", "token"), piece)
+        tx.session.many("insert_streamed", ("stream", "batch", "place", "seq", "token"), piece)
     return True
 
 
-def _is_a_batch_ready(work: Work, stream: Stream, most: int) -> bool:
+def _is_a_batch_ready(tx: Transaction, stream: Stream, most: int) -> bool:
     """What is leased early is fixed early: a few messages would stay few, where those that come meanwhile could still join them."""
     left = most
     for queue in stream.queues:
-        left -= work.session.rows("count_ready_upto", queue=queue, most=left)[0][0]
+        left -= tx.session.rows("count_ready_upto", queue=queue, most=left)[0][0]
         if left <= 0:
             return True
     return False
 
 
-def _ack(work: Work, stream: Stream, upto: int) -> None:
+def _ack(tx: Transaction, stream: Stream, upto: int) -> None:
     if upto <= stream.acked_batch:
         return
     for queue in stream.queues:
-        work.policy(queue)  # those that are remembered can be acked at once
-    for piece in pieces(unsettled(work, stream, upto)):
-        settle(work, [Settle(piece, Ack())], calls_up=False)
-    groups.call_up(work)
+        tx.policy(queue)  # those that are remembered can be acked at once
+    for piece in pieces(unsettled(tx, stream, upto)):
+        settle(tx, [Settle(piece, Ack())], calls_up=False)
+    groups.promote_next(tx)
     settled = {"stream": stream.name, "after": stream.acked_batch, "upto": upto}
-    work.session.write("delete_streamed", **settled)
-    work.session.write("settle_batches", **settled, acked_at=work.now)
-    work.session.write("prune_batches", stream=stream.name, upto=upto - KEPT_BATCHES)
+    tx.session.write("delete_streamed", **settled)
+    tx.session.write("settle_batches", **settled, acked_at=tx.now)
+    tx.session.write("prune_batches", stream=stream.name, upto=upto - KEPT_BATCHES)
 
 
-def unsettled(work: Work, stream: Stream, upto: int) -> list[Receipt]:
+def unsettled(tx: Transaction, stream: Stream, upto: int) -> list[Receipt]:
     """By seq, as locks must come."""
-    rows = work.session.rows("list_unsettled", stream=stream.name, after=stream.acked_batch, upto=upto)
+    rows = tx.session.rows("list_unsettled", stream=stream.name, after=stream.acked_batch, upto=upto)
     return sorted([(seq, token) for seq, token in rows])
 
 
-def _refuse_at_most_once(work: Work, queues: Sequence[str]) -> None:
+def _refuse_at_most_once(tx: Transaction, queues: Sequence[str]) -> None:
     for queue in queues:
-        if work.policy(queue).delivery == "at_most_once":
+        if tx.policy(queue).delivery == "at_most_once":
             raise InvalidArgument(
                 f"the queue {queue!r} delivers at most once, and a stream must be able to read a batch again: "
                 "set its delivery to at_least_once, or receive from it without a stream"

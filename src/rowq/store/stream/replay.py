@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from rowq.store.dialect import Session
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 
 class Course(msgspec.Struct, frozen=True):
@@ -31,14 +31,14 @@ class Begin(msgspec.Struct, frozen=True):
     upto: int
     chunk: int
 
-    def __call__(self, work: Work) -> Course:
-        known = read_course(work.session, self.name)
+    def __call__(self, tx: Transaction) -> Course:
+        known = read_course(tx.session, self.name)
         if known is not None:
             return known
-        course = Course(self.choice, work.now, self.upto, self.chunk)
+        course = Course(self.choice, tx.now, self.upto, self.chunk)
         for field in Course.__struct_fields__:  # in one order, so that the second waits at the first of them
-            work.session.write("offer_mark", name=_mark(self.name, field), seq=getattr(course, field))
-        return read_course(work.session, self.name) or course
+            tx.session.write("offer_mark", name=_mark(self.name, field), seq=getattr(course, field))
+        return read_course(tx.session, self.name) or course
 
 
 def read_course(session: Session, name: str) -> Course | None:

@@ -9,50 +9,50 @@ from rowq.model.lifecycle import Nack, Reject
 from rowq.model.stream import UNTIL_SETTLED
 from rowq.store import groups
 from rowq.store.dialect import Session
-from rowq.store.locked_message import Held, hold_leased
+from rowq.store.locked_message import LockedMessage, hold_leased
 from rowq.store.lookup import is_named, only, seqs_of
 from rowq.store.settle import conclude
 from rowq.store.stream.ledger import advance, lock, pieces, unsettled
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 
-def revoke(work: Work, name: str) -> int:
+def revoke(tx: Transaction, name: str) -> int:
     """Everything that is not settled goes back, as if it had not been delivered; the numbers that were given so far end here."""
-    stream = lock(work, name)
-    receipts = unsettled(work, stream, stream.next_batch)
+    stream = lock(tx, name)
+    receipts = unsettled(tx, stream, stream.next_batch)
     for piece in pieces(receipts):
-        _release(work, [seq for seq, _ in piece])
-    groups.call_up(work)
-    work.session.write("delete_streamed", stream=name, after=stream.acked_batch, upto=stream.next_batch)
-    work.session.write("revoke_batches", stream=name, after=stream.acked_batch)
+        _release(tx, [seq for seq, _ in piece])
+    groups.promote_next(tx)
+    tx.session.write("delete_streamed", stream=name, after=stream.acked_batch, upto=stream.next_batch)
+    tx.session.write("revoke_batches", stream=name, after=stream.acked_batch)
     end = stream.next_batch
-    advance(work, stream, epoch=stream.epoch + 1, floor=end, acked_batch=end, next_batch=end + 1)
+    advance(tx, stream, epoch=stream.epoch + 1, floor=end, acked_batch=end, next_batch=end + 1)
     for queue in stream.queues:
-        work.audit(queue, None, "stream_revoked", detail=f"{name}: {len(receipts)} messages, in all queues")
-    work.flush()
+        tx.audit(queue, None, "stream_revoked", detail=f"{name}: {len(receipts)} messages, in all queues")
+    tx.flush()
     return len(receipts)
 
 
-def quarantine(work: Work, name: str, batch: int, ids: Sequence[str], reason: str | None) -> int:
+def quarantine(tx: Transaction, name: str, batch: int, ids: Sequence[str], reason: str | None) -> int:
     """Messages of a batch become dead letters. The others keep their places, so that the batch stays what it was without them."""
-    lock(work, name)
-    chosen = _in_batch(work, name, batch, ids)
+    lock(tx, name)
+    chosen = _in_batch(tx, name, batch, ids)
     for held in chosen:
-        conclude(work, held, Reject(reason))
+        conclude(tx, held, Reject(reason))
     if chosen:
         seqs = [held.seq for held in chosen]
-        work.session.write("quarantine_streamed", stream=name, batch=batch, seqs=seqs, quarantined_at=work.now)
-        _pass_on_heads(work, name, batch)
-    groups.call_up(work)
+        tx.session.write("quarantine_streamed", stream=name, batch=batch, seqs=seqs, quarantined_at=tx.now)
+        _pass_on_heads(tx, name, batch)
+    groups.promote_next(tx)
     for queue in sorted({held.queue for held in chosen}):
-        work.audit(queue, None, "quarantined", detail=f"{name}, batch {batch}: {len(chosen)} messages")
-    work.flush()
+        tx.audit(queue, None, "quarantined", detail=f"{name}, batch {batch}: {len(chosen)} messages")
+    tx.flush()
     return len(chosen)
 
 
-def refuse_streamed(work: Work, queue: str) -> None:
+def refuse_streamed(tx: Transaction, queue: str) -> None:
     """For those who would remove a whole queue."""
-    row = work.session.row("find_streamed_of_queue", queue=queue, lease_until=UNTIL_SETTLED)
+    row = tx.session.row("find_streamed_of_queue", queue=queue, lease_until=UNTIL_SETTLED)
     if row is not None:
         raise HeldByStream(
             f"the queue {queue!r} has messages in batches of the stream {row[0]!r}: let it settle them, or revoke it, and try again"
@@ -64,32 +64,32 @@ def streamed(session: Session, seqs: list[int]) -> dict[int, tuple[str, int]]:
     return {seq: (stream, batch) for seq, stream, batch in session.rows("find_streamed", seqs=seqs)} if seqs else {}
 
 
-def _release(work: Work, seqs: list[int]) -> None:
+def _release(tx: Transaction, seqs: list[int]) -> None:
     """Back to where they were: the head of a group in front, the others behind it."""
-    messages = hold_leased(work.session, seqs)
-    heads = _heads(work, {(held.queue, held.group_key) for held in messages if held.group_key is not None})
+    messages = hold_leased(tx.session, seqs)
+    heads = _heads(tx, {(held.queue, held.group_key) for held in messages if held.group_key is not None})
     for held in messages:
         is_behind = held.group_key is not None and heads.get((held.queue, held.group_key)) != held.seq
-        conclude(work, held, Nack(counts=False, delay=0), is_behind=is_behind)
-    work.flush()
+        conclude(tx, held, Nack(counts=False, delay=0), is_behind=is_behind)
+    tx.flush()
 
 
-def _heads(work: Work, named: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
+def _heads(tx: Transaction, named: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
     """The heads of groups. Where we hold the head, nobody else appoints another."""
     heads: dict[tuple[str, str], int] = {}
     for queue in sorted({queue for queue, _ in named}):
         keys = sorted([group for of, group in named if of == queue])
         for piece in pieces(keys):
-            heads |= {(queue, group): head for group, head in work.session.rows("find_heads", queue=queue, groups=piece)}
+            heads |= {(queue, group): head for group, head in tx.session.rows("find_heads", queue=queue, groups=piece)}
     return heads
 
 
-def _in_batch(work: Work, name: str, batch: int, ids: Sequence[str]) -> list[Held]:
+def _in_batch(tx: Transaction, name: str, batch: int, ids: Sequence[str]) -> list[LockedMessage]:
     """The messages with these ids, locked; without those that are in quarantine already."""
-    named = {id: set(seqs_of(work.session, id, only(None))) for id in ids}
+    named = {id: set(seqs_of(tx.session, id, only(None))) for id in ids}
     seqs = set[int]().union(*named.values())
-    found = {row[0]: row for row in work.session.rows("find_in_batch", stream=name, batch=batch, seqs=sorted(seqs))} if seqs else {}
-    held = {one.seq: one for one in hold_leased(work.session, sorted(found))} if found else {}
+    found = {row[0]: row for row in tx.session.rows("find_in_batch", stream=name, batch=batch, seqs=sorted(seqs))} if seqs else {}
+    held = {one.seq: one for one in hold_leased(tx.session, sorted(found))} if found else {}
     for id, those in named.items():
         there = [
             seq
@@ -103,17 +103,17 @@ def _in_batch(work: Work, name: str, batch: int, ids: Sequence[str]) -> list[Hel
     return [one for seq, one in held.items() if found[seq][1] is None]
 
 
-def _pass_on_heads(work: Work, name: str, batch: int) -> None:
+def _pass_on_heads(tx: Transaction, name: str, batch: int) -> None:
     """Where the head of a group has left and others of the group are still in the batch, the first of them leads: who is blocked behind
     them is not called up before they are settled."""
-    left = set(work.leaving)
+    left = set(tx.leaving)
     if not left:
         return
-    heads = _heads(work, left)
+    heads = _heads(tx, left)
     remaining: dict[tuple[str, str], int] = {}
-    for queue, group, seq in work.session.rows("list_group_members", stream=name, batch=batch):
+    for queue, group, seq in tx.session.rows("list_group_members", stream=name, batch=batch):
         remaining.setdefault((queue, group), seq)
     for key in sorted(left & set(remaining)):
-        if heads.get(key) in work.leaving[key]:
-            work.changes["set_group_head"].append((*key, remaining[key]))
-            del work.leaving[key]
+        if heads.get(key) in tx.leaving[key]:
+            tx.changes["set_group_head"].append((*key, remaining[key]))
+            del tx.leaving[key]

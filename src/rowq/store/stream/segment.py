@@ -8,7 +8,7 @@ import msgspec
 
 from rowq.store.dialect import Session
 from rowq.store.expiry import forget_finished
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 Kind = Literal["history", "audit"]
 State = Literal["intent", "committed", "purged"]
@@ -52,19 +52,19 @@ class Plan(msgspec.Struct, frozen=True):
     most: int
     """Lines in a segment."""
 
-    def __call__(self, work: Work) -> Segment | None:
-        known = list_segments(work.session, self.lake, self.kind)
+    def __call__(self, tx: Transaction) -> Segment | None:
+        known = list_segments(tx.session, self.lake, self.kind)
         if known and known[-1].state == "intent":
             return known[-1]
         first = known[-1].last + 1 if known else 1
-        count, highest = count_lines(work.session, self.kind, first, self.settled, self.most)
+        count, highest = count_lines(tx.session, self.kind, first, self.settled, self.most)
         if not count or highest is None:
             return None
         last = highest if count == self.most else self.settled
         number = known[-1].number + 1 if known else 1
-        values = {"lake": self.lake, "kind": self.kind, "segment": number, "first": first, "last": last, "lines": count, "now": work.now}
-        work.session.write("insert_segment", **values)
-        return list_segments(work.session, self.lake, self.kind)[-1]
+        values = {"lake": self.lake, "kind": self.kind, "segment": number, "first": first, "last": last, "lines": count, "now": tx.now}
+        tx.session.write("insert_segment", **values)
+        return list_segments(tx.session, self.lake, self.kind)[-1]
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -75,8 +75,8 @@ class Commit(msgspec.Struct, frozen=True):
     segment: int
     lines: int
 
-    def __call__(self, work: Work) -> None:
-        work.session.write("commit_segment", lake=self.lake, kind=self.kind, segment=self.segment, lines=self.lines, now=work.now)
+    def __call__(self, tx: Transaction) -> None:
+        tx.session.write("commit_segment", lake=self.lake, kind=self.kind, segment=self.segment, lines=self.lines, now=tx.now)
 
 
 class Purge(msgspec.Struct, frozen=True):
@@ -92,13 +92,13 @@ class Purge(msgspec.Struct, frozen=True):
     last: int
     limit: int
 
-    def __call__(self, work: Work) -> tuple[int, int | None]:
+    def __call__(self, tx: Transaction) -> tuple[int, int | None]:
         remove = _remove_history if self.kind == "history" else _remove_audit
-        lines = remove(work, self.first, self.last, self.limit)
-        work.flush()
+        lines = remove(tx, self.first, self.last, self.limit)
+        tx.flush()
         if len(lines) == self.limit:
             return len(lines), lines[-1] + 1
-        work.session.write("end_segment", lake=self.lake, kind=self.kind, segment=self.segment)
+        tx.session.write("end_segment", lake=self.lake, kind=self.kind, segment=self.segment)
         return len(lines), None
 
 
@@ -108,17 +108,17 @@ def last_publication(session: Session, writer: str) -> int | None:
     return version
 
 
-def _remove_history(work: Work, first: int, last: int, limit: int) -> list[int]:
-    rows = work.session.rows("list_history_lines", first=first, last=last, limit=limit)
+def _remove_history(tx: Transaction, first: int, last: int, limit: int) -> list[int]:
+    rows = tx.session.rows("list_history_lines", first=first, last=last, limit=limit)
     for queue in sorted({row[2] for row in rows}):
-        forget_finished(work, queue, [row[1] for row in rows if row[2] == queue])
+        forget_finished(tx, queue, [row[1] for row in rows if row[2] == queue])
     return [row[0] for row in rows]
 
 
-def _remove_audit(work: Work, first: int, last: int, limit: int) -> list[int]:
-    lines = [row[0] for row in work.session.rows("list_audit_lines", first=first, last=last, limit=limit)]
-    newest = work.session.rows("find_newest")[0][0]
+def _remove_audit(tx: Transaction, first: int, last: int, limit: int) -> list[int]:
+    lines = [row[0] for row in tx.session.rows("list_audit_lines", first=first, last=last, limit=limit)]
+    newest = tx.session.rows("find_newest")[0][0]
     if newest in lines:
-        work.session.write("hollow_audit", id=newest, now=work.now)
-    work.changes["delete_audit"].extend(line for line in lines if line != newest)
+        tx.session.write("hollow_audit", id=newest, now=tx.now)
+    tx.changes["delete_audit"].extend(line for line in lines if line != newest)
     return lines

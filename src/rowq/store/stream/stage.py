@@ -12,7 +12,7 @@ from rowq.errors import RowqError, StagingLost
 from rowq.model.draft import PREPARED_COLUMNS, Prepared
 from rowq.store import send
 from rowq.store.call import Send
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 KEPT_MS = 86_400_000
 """How long a stage may wait to be published: whoever wrote it has given up by then."""
@@ -34,54 +34,54 @@ class Abandoned(Exception):
         self.error = error
 
 
-def put_down(work: Work, stage: str, first: int, messages: Sequence[Prepared]) -> None:
-    rows = [(stage, place, work.now, *astuple(message)) for place, message in enumerate(messages, first)]
-    work.session.many("insert_staged", COLUMNS, rows)
+def put_down(tx: Transaction, stage: str, first: int, messages: Sequence[Prepared]) -> None:
+    rows = [(stage, place, tx.now, *astuple(message)) for place, message in enumerate(messages, first)]
+    tx.session.many("insert_staged", COLUMNS, rows)
 
 
-def discard(work: Work, stages: Sequence[str]) -> None:
+def discard(tx: Transaction, stages: Sequence[str]) -> None:
     for stage in stages:
-        work.session.write("delete_staged", stage=stage)
+        tx.session.write("delete_staged", stage=stage)
 
 
-def publish(work: Work, writer: str, version: int, stages: Sequence[Stage], kept: int | None = None) -> bool:
+def publish(tx: Transaction, writer: str, version: int, stages: Sequence[Stage], kept: int | None = None) -> bool:
     """False when that version of the writer was published before: then what was put down for it again is thrown away."""
     total = sum([count for _, count in stages])
-    is_new = work.session.run("insert_publication", writer=writer, version=version, messages=total, published_at=work.now)
+    is_new = tx.session.run("insert_publication", writer=writer, version=version, messages=total, published_at=tx.now)
     if is_new:
-        _publish_all(work, stages)
+        _publish_all(tx, stages)
         if kept is not None and version >= kept:
-            work.session.write("forget_publications", writer=writer, upto=version - kept)
-    discard(work, sorted([stage for stage, _ in stages]))
+            tx.session.write("forget_publications", writer=writer, upto=version - kept)
+    discard(tx, sorted([stage for stage, _ in stages]))
     return bool(is_new)
 
 
-def publish_stages(work: Work, stages: Sequence[Stage]) -> None:
+def publish_stages(tx: Transaction, stages: Sequence[Stage]) -> None:
     """The stages are all there is to tell a second time from the first."""
-    _publish_all(work, stages)
-    discard(work, sorted([stage for stage, _ in stages]))
+    _publish_all(tx, stages)
+    discard(tx, sorted([stage for stage, _ in stages]))
 
 
-def retire(work: Work, limit: int) -> int:
+def retire(tx: Transaction, limit: int) -> int:
     """What nobody has published in a day."""
-    rows = work.session.rows("list_old_staged", cutoff=work.now - KEPT_MS, limit=limit)
+    rows = tx.session.rows("list_old_staged", cutoff=tx.now - KEPT_MS, limit=limit)
     if rows:
-        work.session.many("delete_staged_row", ("stage", "place"), rows)
+        tx.session.many("delete_staged_row", ("stage", "place"), rows)
     return len(rows)
 
 
-def _publish_all(work: Work, stages: Sequence[Stage]) -> None:
+def _publish_all(tx: Transaction, stages: Sequence[Stage]) -> None:
     try:
-        _check_whole(work, dict(stages))
+        _check_whole(tx, dict(stages))
         for stage, _ in stages:
-            _publish_stage(work, stage)
+            _publish_stage(tx, stage)
     except RowqError as error:
         raise Abandoned(error) from error
 
 
-def _check_whole(work: Work, counts: dict[str, int]) -> None:
+def _check_whole(tx: Transaction, counts: dict[str, int]) -> None:
     for stage, told in counts.items():
-        found = work.session.rows("count_staged", stage=stage)[0][0]
+        found = tx.session.rows("count_staged", stage=stage)[0][0]
         if found != told:
             raise StagingLost(
                 f"{told} messages were put down under {stage!r}, and {found} are there: the database was restarted after a crash, or they "
@@ -89,58 +89,58 @@ def _check_whole(work: Work, counts: dict[str, int]) -> None:
             )
 
 
-def _publish_stage(work: Work, stage: str) -> None:
-    rows = work.session.rows("survey_stage", stage=stage)
-    one_by_one = [queue for queue, *_ in rows if not _is_open(work, queue)]
+def _publish_stage(tx: Transaction, stage: str) -> None:
+    rows = tx.session.rows("survey_stage", stage=stage)
+    one_by_one = [queue for queue, *_ in rows if not _is_open(tx, queue)]
     has_others = bool(one_by_one)
     for queue, plain, count, highest in sorted(rows):
         if queue not in one_by_one:
             if plain:
-                _publish_plain(work, stage, queue, int(plain), highest)
+                _publish_plain(tx, stage, queue, int(plain), highest)
             has_others |= plain < count
     if has_others:
-        _send_others(work, stage, one_by_one)
+        _send_others(tx, stage, one_by_one)
 
 
-def _is_open(work: Work, queue: str) -> bool:
+def _is_open(tx: Transaction, queue: str) -> bool:
     """Whether a queue takes whatever comes: nothing is to be counted, and nothing expires."""
-    policy = work.policy(queue)
+    policy = tx.policy(queue)
     return not policy.max_depth and not policy.ttl_ms
 
 
-def _publish_plain(work: Work, stage: str, queue: str, count: int, highest: int) -> None:
-    policy = work.policy(queue)
-    work.policies.create(work.session, queue, work.now)
-    if work.session.does_at_once:
-        values = {"stage": stage, "queue": queue, "now": work.now, "actor": work.actor, "is_audited": policy.audit}
-        _, first = work.session.rows("publish_at_once", **values)[0]
+def _publish_plain(tx: Transaction, stage: str, queue: str, count: int, highest: int) -> None:
+    policy = tx.policy(queue)
+    tx.policies.create(tx.session, queue, tx.now)
+    if tx.session.does_at_once:
+        values = {"stage": stage, "queue": queue, "now": tx.now, "actor": tx.actor, "is_audited": policy.audit}
+        _, first = tx.session.rows("publish_at_once", **values)[0]
     else:
-        first = _publish_in_pieces(work, stage, queue, policy.audit)
-    if work.tally is not None:
-        work.tally.counts[queue, "enqueued"] += count
-    work.ready_at(queue, -highest, first, count)
+        first = _publish_in_pieces(tx, stage, queue, policy.audit)
+    if tx.tally is not None:
+        tx.tally.counts[queue, "enqueued"] += count
+    tx.ready_at(queue, -highest, first, count)
 
 
-def _publish_in_pieces(work: Work, stage: str, queue: str, is_audited: bool) -> int:
+def _publish_in_pieces(tx: Transaction, stage: str, queue: str, is_audited: bool) -> int:
     """Gives the first of their seqs."""
-    session, after, lowest = work.session, -1, 0
+    session, after, lowest = tx.session, -1, 0
     while places := session.rows("list_staged_plain", stage=stage, queue=queue, after=after, limit=_PIECE):
         upto, count = places[-1][0], len(places)
         first = session.draw_seqs(count)
         lowest = lowest or first
-        session.write("publish_messages", before=first - 1, now=work.now, stage=stage, after=after, upto=upto, queue=queue)
-        work.changes["make_ready"].append((first, first + count - 1))
+        session.write("publish_messages", before=first - 1, now=tx.now, stage=stage, after=after, upto=upto, queue=queue)
+        tx.changes["make_ready"].append((first, first + count - 1))
         if is_audited:
-            work.changes["audit_enqueued"].append((first, first + count - 1, work.actor))
-        work.flush()
+            tx.changes["audit_enqueued"].append((first, first + count - 1, tx.actor))
+        tx.flush()
         after = upto
     return lowest
 
 
-def _send_others(work: Work, stage: str, queues: list[str]) -> None:
+def _send_others(tx: Transaction, stage: str, queues: list[str]) -> None:
     """As any message is sent: with its key and its group, in its queue's bounds."""
     after = -1
-    while rows := work.session.rows("list_staged", stage=stage, after=after, queues=queues, limit=_SENT):
+    while rows := tx.session.rows("list_staged", stage=stage, after=after, queues=queues, limit=_SENT):
         after = rows[-1][0]
         by_queue: defaultdict[str, list[Prepared]] = defaultdict(list)
         for _, *fields in rows:
@@ -148,8 +148,8 @@ def _send_others(work: Work, stage: str, queues: list[str]) -> None:
             by_queue[message.queue].append(message)
         for queue, messages in sorted(by_queue.items()):
             call = Send(queue, messages)
-            call.actor = work.actor
-            send.send(work, [call])
+            call.actor = tx.actor
+            send.send(tx, [call])
             if call.error is not None:
                 raise call.error
 

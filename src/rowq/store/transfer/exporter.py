@@ -9,7 +9,7 @@ import msgspec
 from rowq.ids import message_id
 from rowq.model.message import State
 from rowq.store.dialect import Row, Session
-from rowq.store.locked_message import Held
+from rowq.store.locked_message import LockedMessage
 
 PIECE = 500
 MOST_BYTES = 8 << 20
@@ -29,7 +29,7 @@ class Leaving(msgspec.Struct, frozen=True):
     """A message that is not finished. `body` stands in the order of the columns of `rowq_messages`."""
 
     body: Row
-    held: Held
+    held: LockedMessage
 
 
 class FinishedLine(msgspec.Struct, frozen=True):
@@ -82,7 +82,9 @@ def read_finished(session: Session, lines: list[int]) -> list[FinishedLine]:
     return [FinishedLine(row[:13], None if row[13] is None else row[13:]) for row in session.rows("read_history", lines=lines)]
 
 
-def _held(body: Row, state: State, place: Row) -> Held:
+def _held(body: Row, state: State, place: Row) -> LockedMessage:
     seq, sent_at, queue, _, _, _, key, group, priority, _, ttl_ms, deadline_ms, max_attempts, backoff, kv_keys, own_id, _ = body
     rest: tuple[Any, ...] = place[1:]
-    return Held(state, seq, queue, sent_at, key, group, priority, ttl_ms, deadline_ms, max_attempts, backoff, kv_keys, own_id, *rest)
+    return LockedMessage(
+        state, seq, queue, sent_at, key, group, priority, ttl_ms, deadline_ms, max_attempts, backoff, kv_keys, own_id, *rest
+    )

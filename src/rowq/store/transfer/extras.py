@@ -7,47 +7,47 @@ from collections.abc import Mapping, Sequence
 
 from rowq.ids import message_id
 from rowq.store.dialect import Row
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 from rowq.store.transfer.progress import Course
 
 
-def bring_events(work: Work, events: Sequence[Row], courses: Mapping[str, Course]) -> int:
+def bring_events(tx: Transaction, events: Sequence[Row], courses: Mapping[str, Course]) -> int:
     """Rows of `list_events`, as they are."""
     lines = [
         (at, queue, None if seq is None else seq + courses[queue].base, *rest)
         for _, queue, at, seq, *rest in events
         if courses[queue].takes(seq)
     ]
-    work.changes["insert_audit"].extend(lines)
-    work.flush()
+    tx.changes["insert_audit"].extend(lines)
+    tx.flush()
     return len(lines)
 
 
-def name_gone(work: Work, events: Sequence[Row], courses: Mapping[str, Course]) -> None:
+def name_gone(tx: Transaction, events: Sequence[Row], courses: Mapping[str, Course]) -> None:
     """Rows of `list_enqueued`, of messages that are no more: their ids still lead to their audit."""
-    rows = [(message_id(seq, at), seq + courses[queue].base, queue, work.now) for _, queue, at, seq in events if courses[queue].takes(seq)]
+    rows = [(message_id(seq, at), seq + courses[queue].base, queue, tx.now) for _, queue, at, seq in events if courses[queue].takes(seq)]
     if rows:
-        work.session.many("insert_gone_id", ("id", "seq", "queue", "gone_at"), rows)
+        tx.session.many("insert_gone_id", ("id", "seq", "queue", "gone_at"), rows)
 
 
-def bring_gone_ids(work: Work, ids: Sequence[Row], course: Course) -> None:
+def bring_gone_ids(tx: Transaction, ids: Sequence[Row], course: Course) -> None:
     """Rows of `list_gone_ids`: ids that callers had brought stay taken."""
     rows = [(id, seq + course.base, course.queue, gone_at) for id, seq, gone_at in ids if course.takes(seq)]
     if rows:
-        work.session.many("insert_gone_id", ("id", "seq", "queue", "gone_at"), rows)
+        tx.session.many("insert_gone_id", ("id", "seq", "queue", "gone_at"), rows)
 
 
-def bring_answers(work: Work, answers: Sequence[Row]) -> None:
+def bring_answers(tx: Transaction, answers: Sequence[Row]) -> None:
     """Rows of `list_answers`: a send that is tried once more gets the answer of its first try here, too."""
-    work.session.many("insert_answer", ("id", "at", "fingerprint", "answer"), answers)
+    tx.session.many("insert_answer", ("id", "at", "fingerprint", "answer"), answers)
 
 
-def bring_entries(work: Work, entries: Sequence[Row], courses: Mapping[str, Course], *, everything: bool) -> int:
+def bring_entries(tx: Transaction, entries: Sequence[Row], courses: Mapping[str, Course], *, everything: bool) -> int:
     """Rows of `read_kv`, of messages in these queues, or of everything that nobody knows the queue of. What was brought before is not
     brought again, as it may have been forgotten here since; what was written here later stays as it is."""
     ids = sorted({entry[4] for entry in entries})
     queues: defaultdict[str, set[str]] = defaultdict(set)
-    for id, _, queue, _ in work.session.rows("find_ids", ids=ids) if ids else []:
+    for id, _, queue, _ in tx.session.rows("find_ids", ids=ids) if ids else []:
         queues[id].add(queue)
     until = {queue: course.entries for queue, course in courses.items()}
     oldest = min(until.values())
@@ -56,8 +56,8 @@ def bring_entries(work: Work, entries: Sequence[Row], courses: Mapping[str, Cour
         ours = queues[id] & until.keys()
         if (not ours and (queues[id] or not everything)) or written_at <= min([until[queue] for queue in ours], default=oldest):
             continue
-        found = work.session.row("find_entry", entry_key=entry_key)
+        found = tx.session.row("find_entry", entry_key=entry_key)
         if found is None or found[0] < written_at:
-            work.session.write("write_entry", entry_key=entry_key, format=format, value=value, written_at=written_at, message_id=id)
+            tx.session.write("write_entry", entry_key=entry_key, format=format, value=value, written_at=written_at, message_id=id)
             count += 1
     return count

@@ -17,9 +17,9 @@ from rowq.model.message import State
 from rowq.store import groups
 from rowq.store.dialect import Row, Session
 from rowq.store.lock import lock_groups, lock_keys
-from rowq.store.locked_message import Held, hold_waiting
+from rowq.store.locked_message import LockedMessage, hold_waiting
 from rowq.store.place import put_back, take_out
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 from rowq.store.transfer.exporter import FinishedLine, Leaving
 from rowq.store.transition import move, policy_of_lease, put_waiting, return_position
 
@@ -35,46 +35,46 @@ Named = tuple[str, str]
 """A queue, and the id of a message there."""
 
 
-def arrive(work: Work, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> list[str]:
+def arrive(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> list[str]:
     """Messages in the order of their seqs; the queues of those that have arrived. One that is here already is passed over."""
-    known = find_known(work.session, {(one.held.queue, one.held.id): one.held.seq + bases[one.held.queue] for one in leaving})
+    known = find_known(tx.session, {(one.held.queue, one.held.id): one.held.seq + bases[one.held.queue] for one in leaving})
     coming = [one for one in leaving if (one.held.queue, one.held.id) not in known]
     with _whole():
-        _write_ids(work, [(one.held.id, one.held.seq, one.held.queue) for one in coming], bases)
-        _write_bodies(work, [(one.body, one.held.id) for one in coming], bases)
-        held = [_settled(work, _moved_in(one.held, bases)) for one in coming]
-        _put(work, [one for one in held if one is not None])
-        groups.call_up(work)
+        _write_ids(tx, [(one.held.id, one.held.seq, one.held.queue) for one in coming], bases)
+        _write_bodies(tx, [(one.body, one.held.id) for one in coming], bases)
+        held = [_settled(tx, _moved_in(one.held, bases)) for one in coming]
+        _put(tx, [one for one in held if one is not None])
+        groups.promote_next(tx)
     arrived = [one.held.queue for one in coming]
     for queue in set(arrived):
-        work.policies.known(work.session, queue).depth_bound = None  # more messages are in it than were sent
+        tx.policies.known(tx.session, queue).depth_bound = None  # more messages are in it than were sent
     return arrived
 
 
-def arrive_finished(work: Work, finished: Sequence[FinishedLine], bases: Mapping[str, int]) -> list[str]:
+def arrive_finished(tx: Transaction, finished: Sequence[FinishedLine], bases: Mapping[str, int]) -> list[str]:
     """The same for the history. One that arrived before it was finished is passed over too."""
-    known = find_known(work.session, {(one.queue, one.id): one.seq + bases[one.queue] for one in finished})
+    known = find_known(tx.session, {(one.queue, one.id): one.seq + bases[one.queue] for one in finished})
     coming = [one for one in finished if (one.queue, one.id) not in known]
     with _whole():
-        _write_ids(work, [(one.id, one.seq, one.queue) for one in coming], bases)
-        _write_bodies(work, [(one.body, one.id) for one in coming if one.body is not None], bases)
-        work.changes["insert_history"].extend([(one.seq + bases[one.queue], *one.line[1:-1], one.id) for one in coming])
-        work.flush()
+        _write_ids(tx, [(one.id, one.seq, one.queue) for one in coming], bases)
+        _write_bodies(tx, [(one.body, one.id) for one in coming if one.body is not None], bases)
+        tx.changes["insert_history"].extend([(one.seq + bases[one.queue], *one.line[1:-1], one.id) for one in coming])
+        tx.flush()
     return [one.queue for one in coming]
 
 
-def replace(work: Work, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> None:
+def replace(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> None:
     """Messages that were replaced by their keys after they had been copied: the same here, where they still wait."""
     replaced = {one.held.seq + bases[one.held.queue]: one for one in leaving if one.held.state in _WAITING}
     with _whole():
-        for held in hold_waiting(work.session, sorted(replaced)) if replaced else []:
+        for held in hold_waiting(tx.session, sorted(replaced)) if replaced else []:
             body, expires_at = replaced[held.seq].body, replaced[held.seq].held.expires_at
-            work.changes["replace_body"].append((*body[_FORMAT : _HEADERS + 1], held.seq))
-            take_out(work, held)  # and in again: a claim that is under way must not hand out the body of before
-            put_back(work, held, expires_at)
-            _expect_end(work, held, expires_at)
-            work.audit(held.queue, held.seq, "replaced")
-        work.flush()
+            tx.changes["replace_body"].append((*body[_FORMAT : _HEADERS + 1], held.seq))
+            take_out(tx, held)  # and in again: a claim that is under way must not hand out the body of before
+            put_back(tx, held, expires_at)
+            _expect_end(tx, held, expires_at)
+            tx.audit(held.queue, held.seq, "replaced")
+        tx.flush()
 
 
 def find_known(session: Session, seqs: Mapping[Named, int]) -> set[Named]:
@@ -107,46 +107,46 @@ def _whole() -> Iterator[None]:
         raise StoreError(f"the target does not take it: {error}") from error
 
 
-def _write_ids(work: Work, ids: list[tuple[str, int, str]], bases: Mapping[str, int]) -> None:
+def _write_ids(tx: Transaction, ids: list[tuple[str, int, str]], bases: Mapping[str, int]) -> None:
     if ids:
-        work.session.many("take_id", ("id", "seq", "queue"), [(id, seq + bases[queue], queue) for id, seq, queue in ids])
+        tx.session.many("take_id", ("id", "seq", "queue"), [(id, seq + bases[queue], queue) for id, seq, queue in ids])
 
 
-def _write_bodies(work: Work, bodies: list[tuple[Row, str]], bases: Mapping[str, int]) -> None:
+def _write_bodies(tx: Transaction, bodies: list[tuple[Row, str]], bases: Mapping[str, int]) -> None:
     rows = [(body[0] + bases[body[2]], *body[1:_OWN_ID], id, body[_MARKS] | HAS_OWN_ID) for body, id in bodies]
     if rows:
-        work.session.many("insert_message", _BODY, rows)
+        tx.session.many("insert_message", _BODY, rows)
 
 
-def _moved_in(held: Held, bases: Mapping[str, int]) -> Held:
+def _moved_in(held: LockedMessage, bases: Mapping[str, int]) -> LockedMessage:
     """By the numbers of this database. A position is a number of the same kind as a seq."""
     base = bases[held.queue]
     place = held.place + base if held.state is State.READY and held.place is not None else held.place
     return msgspec.structs.replace(held, seq=held.seq + base, place=place, own_id=held.id, marks=held.marks | HAS_OWN_ID)
 
 
-def _settled(work: Work, held: Held) -> Held | None:
+def _settled(tx: Transaction, held: LockedMessage) -> LockedMessage | None:
     """Nobody here holds a lease: it is given back, and does not count. Where that could deliver a message twice it ends instead, as the
     rules have it for a lease that runs out; None then."""
     if held.state is not State.LEASED:
         return held
-    policy = policy_of_lease(work, held)
+    policy = policy_of_lease(tx, held)
     if policy.delivery == "at_most_once" and held.reason is None:
         ended = msgspec.structs.replace(held, error=held.error or _LEASED)
-        move(work, ended, lifecycle.after_lease_expiry(ended.standing, policy, work.now, work.random))
+        move(tx, ended, lifecycle.after_lease_expiry(ended.standing, policy, tx.now, tx.random))
         return None
-    match lifecycle.after_failure(held.standing, policy, work.now, work.random, error=None, delay=0, counts=False):
+    match lifecycle.after_failure(held.standing, policy, tx.now, tx.random, error=None, delay=0, counts=False):
         case Waiting(attempts=attempts):
-            position = return_position(work, held.queue, held.seq)
+            position = return_position(tx, held.queue, held.seq)
             return msgspec.structs.replace(held, state=State.READY, attempts=attempts, place=position)
         case Dead(due=due, redeliveries=redeliveries):
             return msgspec.structs.replace(held, state=State.DEAD, place=due, redeliveries=redeliveries)
     raise AssertionError(f"{held.id} was released, and did not come back")
 
 
-def _put(work: Work, held: list[Held]) -> None:
+def _put(tx: Transaction, held: list[LockedMessage]) -> None:
     """Into their places: dead letters first, then those that wait, with the locks on keys and groups in the order of the house."""
-    work.changes["insert_dead"].extend(
+    tx.changes["insert_dead"].extend(
         [
             (one.queue, one.seq, one.place, one.attempts, one.redeliveries, one.reason, one.error, one.died_at)
             for one in held
@@ -154,13 +154,13 @@ def _put(work: Work, held: list[Held]) -> None:
         ]
     )
     waiting = [one for one in held if one.state in _WAITING]
-    keys = {name: lock_keys(work.session, name, keys) for name, keys in _named(waiting, "message_key").items()}
-    heads = {name: lock_groups(work.session, name, named) for name, named in _named(waiting, "group_key").items()}
+    keys = {name: lock_keys(tx.session, name, keys) for name, keys in _named(waiting, "message_key").items()}
+    heads = {name: lock_groups(tx.session, name, named) for name, named in _named(waiting, "group_key").items()}
     for one in waiting:
-        _wait(work, one, keys.get(one.queue, {}), heads.get(one.queue, {}))
+        _wait(tx, one, keys.get(one.queue, {}), heads.get(one.queue, {}))
 
 
-def _named(waiting: list[Held], field: str) -> dict[str, list[str]]:
+def _named(waiting: list[LockedMessage], field: str) -> dict[str, list[str]]:
     """The keys, or the groups, of each queue, in order."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for one in waiting:
@@ -169,34 +169,34 @@ def _named(waiting: list[Held], field: str) -> dict[str, list[str]]:
     return {queue: sorted(found[queue]) for queue in sorted(found)}
 
 
-def _wait(work: Work, held: Held, keys: dict[str, int], heads: dict[str, int]) -> None:
+def _wait(tx: Transaction, held: LockedMessage, keys: dict[str, int], heads: dict[str, int]) -> None:
     """`keys` and `heads` are what is known to wait under a key, and to lead a group, of this queue."""
-    due = work.now if held.state is State.READY or held.place is None else held.place
+    due = tx.now if held.state is State.READY or held.place is None else held.place
     head = heads.get(held.group_key or "") if held.marks & GROUPED else None
     if (held.marks & KEYED and held.message_key in keys) or (head is not None and head > held.seq):
-        _contend(work, held, due)
+        _contend(tx, held, due)
         return
     if held.marks & KEYED and held.message_key is not None:
         keys[held.message_key] = held.seq
-        work.changes["hold_key"].append((held.queue, held.message_key, held.seq))
-    _expect_end(work, held, held.expires_at)
+        tx.changes["hold_key"].append((held.queue, held.message_key, held.seq))
+    _expect_end(tx, held, held.expires_at)
     if head is not None:
         held = msgspec.structs.replace(held, state=State.BLOCKED, place=due)
     elif held.marks & GROUPED and held.group_key is not None:
         heads[held.group_key] = held.seq
-        work.changes["set_group_head"].append((held.queue, held.group_key, held.seq))
+        tx.changes["set_group_head"].append((held.queue, held.group_key, held.seq))
         if held.state is State.BLOCKED:  # whoever was before it is gone meanwhile
             held = msgspec.structs.replace(
-                held, **({"state": State.SCHEDULED} if due > work.now else {"state": State.READY, "place": held.seq})
+                held, **({"state": State.SCHEDULED} if due > tx.now else {"state": State.READY, "place": held.seq})
             )
-    put_back(work, held, held.expires_at)
+    put_back(tx, held, held.expires_at)
 
 
-def _expect_end(work: Work, held: Held, expires_at: int | None) -> None:
+def _expect_end(tx: Transaction, held: LockedMessage, expires_at: int | None) -> None:
     if (ends_at := lifecycle.ends_at(expires_at, held.deadline)) is not None:
-        work.changes["insert_expiring"].append((held.seq, held.queue, ends_at))
+        tx.changes["insert_expiring"].append((held.seq, held.queue, ends_at))
 
 
-def _contend(work: Work, held: Held, due: int) -> None:
+def _contend(tx: Transaction, held: LockedMessage, due: int) -> None:
     """Somebody else has its key, or leads its group though younger: both as for a dead letter that comes back."""
-    put_waiting(work, msgspec.structs.replace(held, state=State.DEAD), Waiting(due, held.attempts, held.expires_at, held.error))
+    put_waiting(tx, msgspec.structs.replace(held, state=State.DEAD), Waiting(due, held.attempts, held.expires_at, held.error))

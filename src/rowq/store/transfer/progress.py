@@ -11,7 +11,7 @@ import msgspec
 from rowq.errors import InvalidArgument, StoreBusy
 from rowq.model.queue import Settings, dead_topic
 from rowq.store.dialect import Session
-from rowq.store.transaction import Work
+from rowq.store.transaction import Transaction
 
 Part = Literal["audit", "messages", "history", "names", "replaced"]
 """What is copied one after another, each up to a number: a seq for messages, else the id of a line."""
@@ -74,17 +74,17 @@ class Beginning(msgspec.Struct, frozen=True):
     last: int
     """The last seq of the source."""
 
-    def __call__(self, work: Work) -> dict[str, Course]:
-        known = refuse_strangers(work.session, self.source, list(self.settings))
+    def __call__(self, tx: Transaction) -> dict[str, Course]:
+        known = refuse_strangers(tx.session, self.source, list(self.settings))
         new = [queue for queue in self.settings if queue not in known]
         cramped = [queue for queue, course in known.items() if course.is_complete and course.room < self.last]
         if new or cramped:
-            base, room = self._draw(work.session)
+            base, room = self._draw(tx.session)
             for queue in cramped:
                 known[queue] = msgspec.structs.replace(known[queue], base=base, room=room)
-                _write(work.session, self.source, {queue: {"base": base, "room": room}})
+                _write(tx.session, self.source, {queue: {"base": base, "room": room}})
             for queue in new:
-                known[queue] = self._begin(work, queue, base, room)
+                known[queue] = self._begin(tx, queue, base, room)
         return {queue: known[queue] for queue in self.settings}
 
     def _draw(self, session: Session) -> tuple[int, int]:
@@ -92,39 +92,41 @@ class Beginning(msgspec.Struct, frozen=True):
         session.write("skip_seqs", count=room)
         return int(session.rows("read_skipped")[0][0]) - room, room
 
-    def _begin(self, work: Work, queue: str, base: int, room: int) -> Course:
+    def _begin(self, tx: Transaction, queue: str, base: int, room: int) -> Course:
         settings = self.settings[queue]
         course = Course(queue, base, room, 0, 0, 0, 0, 0, 0, 0, _PAUSED.index(settings.paused))
-        work.session.write("delete_marks", names=[_name(self.source, queue, field) for field in (*_NUMBERS, "paused")])
+        tx.session.write("delete_marks", names=[_name(self.source, queue, field) for field in (*_NUMBERS, "paused")])
         for field in (*_NUMBERS, "paused"):
-            work.session.write("insert_mark", name=_name(self.source, queue, field), seq=getattr(course, field))
-        _write_settings(work, queue, msgspec.structs.replace(settings, paused=True))
+            tx.session.write("insert_mark", name=_name(self.source, queue, field), seq=getattr(course, field))
+        _write_settings(tx, queue, msgspec.structs.replace(settings, paused=True))
         return course
 
 
-def advance(work: Work, source: int, courses: Mapping[str, Course], part: Part, reached: Mapping[str, int]) -> None:
+def advance(tx: Transaction, source: int, courses: Mapping[str, Course], part: Part, reached: Mapping[str, int]) -> None:
     """Moves the marks of a part from where the courses know them, in the transaction that writes what they count."""
     names = {_name(source, queue, part): queue for queue in reached}
-    marks: dict[str, int] = dict(work.session.rows("lock_marks", names=list(names)))
+    marks: dict[str, int] = dict(tx.session.rows("lock_marks", names=list(names)))
     if any(marks.get(name) != getattr(courses[queue], part) for name, queue in names.items()):
         raise StoreBusy("the same queues are being copied by somebody else at this moment; nothing was written: let that end first")
-    _write(work.session, source, {queue: {part: number} for queue, number in reached.items()})
+    _write(tx.session, source, {queue: {part: number} for queue, number in reached.items()})
 
 
-def complete(work: Work, source: int, courses: Mapping[str, Course], settings: Mapping[str, Settings], *, floor: int, entries: int) -> None:
+def complete(
+    tx: Transaction, source: int, courses: Mapping[str, Course], settings: Mapping[str, Settings], *, floor: int, entries: int
+) -> None:
     """Everything up to a seq has arrived. The first time the settings follow, paused only if the source was so before."""
     for queue, course in courses.items():
-        _write(work.session, source, {queue: {"floor": floor, "entries": max(entries, course.entries)}})
+        _write(tx.session, source, {queue: {"floor": floor, "entries": max(entries, course.entries)}})
         if course.paused is None:
             continue
-        work.session.write("delete_marks", names=[_name(source, queue, "paused")])
+        tx.session.write("delete_marks", names=[_name(source, queue, "paused")])
         arrived = msgspec.structs.replace(settings[queue], paused=_PAUSED[course.paused])
-        _write_settings(work, queue, arrived)
-        work.audit(queue, None, "copied", detail="from another database, with its settings")
-        if not work.policy(queue).paused:
-            work.woken[queue] += 1
-            work.woken[dead_topic(queue)] += 1
-    work.flush()
+        _write_settings(tx, queue, arrived)
+        tx.audit(queue, None, "copied", detail="from another database, with its settings")
+        if not tx.policy(queue).paused:
+            tx.woken[queue] += 1
+            tx.woken[dead_topic(queue)] += 1
+    tx.flush()
 
 
 def refuse_strangers(session: Session, source: int, queues: list[str]) -> dict[str, Course]:
@@ -139,10 +141,10 @@ def refuse_strangers(session: Session, source: int, queues: list[str]) -> dict[s
     return known
 
 
-def _write_settings(work: Work, queue: str, settings: Settings) -> None:
-    work.change_settings()
-    work.policies.write(work.session, queue, settings, work.now)
-    work.forget_policy(queue)
+def _write_settings(tx: Transaction, queue: str, settings: Settings) -> None:
+    tx.change_settings()
+    tx.policies.write(tx.session, queue, settings, tx.now)
+    tx.forget_policy(queue)
 
 
 def _write(session: Session, source: int, marks: Mapping[str, Mapping[str, int]]) -> None:

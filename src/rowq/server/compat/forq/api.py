@@ -12,14 +12,14 @@ from msgspec import Meta, Raw, Struct
 
 from rowq.errors import InvalidArgument, PayloadTooLarge
 from rowq.model.duration import LONGEST_MS
-from rowq.model.lifecycle import Ack, Nack, Verdict
+from rowq.model.lifecycle import Ack, Nack, Settlement
 from rowq.model.message import Draft, Outcome
 from rowq.model.payload import Format
 from rowq.model.queue import check_name
 from rowq.model.retry import Delays
 from rowq.model.text import is_text
-from rowq.server.compat.api import Answer, Way
-from rowq.server.compat.request import Adopted, Settings, Visit
+from rowq.server.compat.api import Answer, CompatRoute
+from rowq.server.compat.request import Adopted, CompatRequest, Settings
 from rowq.server.http import answers
 from rowq.server.http.errors import HttpError, to_answer
 from rowq.server.http.reading import decode
@@ -80,7 +80,7 @@ class _Message(Struct):
 _new_message = msgspec.json.Decoder(_NewMessage)
 
 
-class Door:
+class CompatApi:
     name: ClassVar[str] = "forq"
 
     def __init__(self, options: Options) -> None:
@@ -96,12 +96,12 @@ class Door:
             "max_payload_bytes": LARGEST_AS_JSON,
         }
 
-    def ways(self) -> Sequence[Way]:
+    def ways(self) -> Sequence[CompatRoute]:
         return (
-            Way("POST", _QUEUE, "send", self._produce, MAX_BODY_BYTES),
-            Way("GET", _QUEUE, "receive", self._consume),
-            Way("POST", f"{_QUEUE}/{{id}}/ack", "receive", self._ack),
-            Way("POST", f"{_QUEUE}/{{id}}/nack", "receive", self._nack),
+            CompatRoute("POST", _QUEUE, "send", self._produce, MAX_BODY_BYTES),
+            CompatRoute("GET", _QUEUE, "receive", self._consume),
+            CompatRoute("POST", f"{_QUEUE}/{{id}}/ack", "receive", self._ack),
+            CompatRoute("POST", f"{_QUEUE}/{{id}}/nack", "receive", self._nack),
         )
 
     def refuse(self, error: Exception) -> Answer:
@@ -115,50 +115,50 @@ class Door:
     async def live(self, service: Service) -> None:
         """Nothing: upkeep does every second what Forq's jobs do every few minutes."""
 
-    async def _produce(self, visit: Visit) -> Answer:
-        queue, message = _queue(visit), decode(visit.body, _new_message)
+    async def _produce(self, request: CompatRequest) -> Answer:
+        queue, message = _queue(request), decode(request.body, _new_message)
         size = len(message.content.encode())
         if size > MAX_CONTENT_BYTES:
             raise _bad_request("body.content.exceeds_limit", f"the content takes {size} bytes of UTF-8, the limit is {MAX_CONTENT_BYTES}")
-        delay = _delay(message.processAfter, visit.service.engine.clock.now())
+        delay = _delay(message.processAfter, request.service.engine.clock.now())
         try:
-            id = await self._send(visit, queue, message.content, delay)
+            id = await self._send(request, queue, message.content, delay)
         except PayloadTooLarge:  # a queue that was here before us may have a limit which only the quotes of JSON exceed
-            id = await self._send(visit, queue, message.content.encode(), delay)
+            id = await self._send(request, queue, message.content.encode(), delay)
         return Answer(HTTPStatus.NO_CONTENT, headers=[(b"x-forq-message-id", id.encode())])
 
-    async def _send(self, visit: Visit, queue: str, payload: str | bytes, delay: float) -> str:
+    async def _send(self, request: CompatRequest, queue: str, payload: str | bytes, delay: float) -> str:
         draft = Draft(payload, delay=delay, ttl=self._options.queue_ttl_hours * 3600)
-        return await visit.send_one(queue, draft, adopted=self._adopted, settings=self._settings)
+        return await request.send_one(queue, draft, adopted=self._adopted, settings=self._settings)
 
-    async def _consume(self, visit: Visit) -> Answer:
-        rows = await visit.take(_queue(visit), lease_ms=PROCESSING_MS, wait_ms=round(self._options.poll * 1000))
+    async def _consume(self, request: CompatRequest) -> Answer:
+        rows = await request.take(_queue(request), lease_ms=PROCESSING_MS, wait_ms=round(self._options.poll * 1000))
         if not rows:
             return Answer(HTTPStatus.NO_CONTENT)
         message = _message(rows[0])
         return Answer(HTTPStatus.OK, answers.encode(message), [(_RECEIPT, message.receipt.encode())])
 
-    async def _ack(self, visit: Visit) -> Answer:
+    async def _ack(self, request: CompatRequest) -> Answer:
         """The same answer whether or not there was anything to ack, so that a client may ask again."""
-        await _settle(visit, Ack())
+        await _settle(request, Ack())
         return Answer(HTTPStatus.NO_CONTENT)
 
-    async def _nack(self, visit: Visit) -> Answer:
-        if await _settle(visit, Nack()) is not Outcome.DONE:
+    async def _nack(self, request: CompatRequest) -> Answer:
+        if await _settle(request, Nack()) is not Outcome.DONE:
             raise HttpError(
                 HTTPStatus.NOT_FOUND, "not_found.message", "this message is not in processing here: it was settled, or came back"
             )
         return Answer(HTTPStatus.NO_CONTENT)
 
 
-async def _settle(visit: Visit, verdict: Verdict) -> Outcome:
-    queue, id = _queue(visit), visit.path["id"]
-    return await visit.settle(queue, id, verdict, visit.header(_RECEIPT)) if is_text(id) else Outcome.NOT_FOUND
+async def _settle(request: CompatRequest, settlement: Settlement) -> Outcome:
+    queue, id = _queue(request), request.path["id"]
+    return await request.settle(queue, id, settlement, request.header(_RECEIPT)) if is_text(id) else Outcome.NOT_FOUND
 
 
-def _queue(visit: Visit) -> str:
+def _queue(request: CompatRequest) -> str:
     try:
-        return check_name(visit.path["queue"])
+        return check_name(request.path["queue"])
     except InvalidArgument as error:
         raise _bad_request("queue.invalid_name", str(error)) from None
 

@@ -21,10 +21,10 @@ from rowq.model.queue import check_own_name, dead_topic
 from rowq.model.retry import Delays, Millis, PositiveMillis
 from rowq.model.value import InFlight
 from rowq.server.api.events import Flow, Wording
-from rowq.server.compat.api import Answer, Way
+from rowq.server.compat.api import Answer, CompatRoute
 from rowq.server.compat.keyval import format as wire
 from rowq.server.compat.keyval.manifest import read_manifest
-from rowq.server.compat.request import Adopted, Settings, Visit
+from rowq.server.compat.request import Adopted, CompatRequest, Settings
 from rowq.server.http.errors import to_answer
 from rowq.server.http.reading import to_prepared
 from rowq.server.service import Service
@@ -66,7 +66,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(str(error)) from None
 
 
-class Door:
+class CompatApi:
     name: ClassVar[str] = "keyval"
 
     def __init__(self, options: Options) -> None:
@@ -76,20 +76,20 @@ class Door:
         self._adopted = Adopted()
         self._settings: Settings = {"lease_ms": self._lock_ms or LOCK_MS, "backoff": BACKOFF, "order": "ready"}
 
-    def ways(self) -> Sequence[Way]:
+    def ways(self) -> Sequence[CompatRoute]:
         return (
-            Way("POST", f"{_QUEUE}/enqueue", "send", self._enqueue),
-            Way("GET", f"{_QUEUE}/listen", "receive", self._listen),
-            Way("GET", f"{_QUEUE}/poll", "receive", self._poll),
-            Way("POST", f"{_QUEUE}/ack", "receive", self._ack),
-            Way("POST", f"{_QUEUE}/nack", "receive", self._nack),
-            Way("GET", f"{_QUEUE}/stats", "look", self._stats),
-            Way("GET", _DEAD, "look", self._list_dead),
-            Way("DELETE", _DEAD, "admin", self._purge_dead),
-            Way("GET", f"{_DEAD}/{{id}}", "look", self._get_dead),
-            Way("DELETE", f"{_DEAD}/{{id}}", "admin", self._delete_dead),
-            Way("POST", f"{_DEAD}/{{id}}/requeue", "admin", self._requeue),
-            Way("GET", f"{_API}/keys", "look", self._list_keys),
+            CompatRoute("POST", f"{_QUEUE}/enqueue", "send", self._enqueue),
+            CompatRoute("GET", f"{_QUEUE}/listen", "receive", self._listen),
+            CompatRoute("GET", f"{_QUEUE}/poll", "receive", self._poll),
+            CompatRoute("POST", f"{_QUEUE}/ack", "receive", self._ack),
+            CompatRoute("POST", f"{_QUEUE}/nack", "receive", self._nack),
+            CompatRoute("GET", f"{_QUEUE}/stats", "look", self._stats),
+            CompatRoute("GET", _DEAD, "look", self._list_dead),
+            CompatRoute("DELETE", _DEAD, "admin", self._purge_dead),
+            CompatRoute("GET", f"{_DEAD}/{{id}}", "look", self._get_dead),
+            CompatRoute("DELETE", f"{_DEAD}/{{id}}", "admin", self._delete_dead),
+            CompatRoute("POST", f"{_DEAD}/{{id}}/requeue", "admin", self._requeue),
+            CompatRoute("GET", f"{_API}/keys", "look", self._list_keys),
         )
 
     def refuse(self, error: Exception) -> Answer:
@@ -99,8 +99,8 @@ class Door:
     async def live(self, service: Service) -> None:
         """Nothing: whoever receives takes up what is due and what nobody holds any more, and the engine's upkeep the rest."""
 
-    async def _enqueue(self, visit: Visit) -> Answer:
-        body = wire.read_message(visit.body)
+    async def _enqueue(self, request: CompatRequest) -> Answer:
+        body = wire.read_message(request.body)
         options = body.options or wire.MessageOptions()
         schedule = None if options.backoff_schedule is None else [round(delay) for delay in options.backoff_schedule]
         message = MessageBody(
@@ -113,87 +113,89 @@ class Door:
         )
         prepared = to_prepared(self._queue, message)
         prepared.payload = msgspec.json.format(prepared.payload, indent=-1)  # token by token the same, without the blanks between
-        id = await visit.send_one(self._queue, prepared, adopted=self._adopted, settings=self._settings)
+        id = await request.send_one(self._queue, prepared, adopted=self._adopted, settings=self._settings)
         return _answer(wire.Enqueued(id=id))
 
-    async def _poll(self, visit: Visit) -> Answer:
-        rows = await visit.take(self._queue, lease_ms=self._lock_ms)
+    async def _poll(self, request: CompatRequest) -> Answer:
+        rows = await request.take(self._queue, lease_ms=self._lock_ms)
         return _answer(wire.Polled(wire.to_message(rows[0]) if rows else None))
 
-    async def _listen(self, visit: Visit) -> None:
-        visit.identity.check("receive", self._queue)
-        await Flow(visit.service, visit.identity, visit.headers, _WORDING, self._new_call, self._in_flight, PING_EVERY).pour(
-            visit.receive, visit.send
+    async def _listen(self, request: CompatRequest) -> None:
+        request.identity.check("receive", self._queue)
+        await Flow(request.service, request.identity, request.headers, _WORDING, self._new_call, self._in_flight, PING_EVERY).pour(
+            request.receive, request.send
         )
 
     def _new_call(self, max: int) -> Receive:
         return Receive(self._queue, max, self._lock_ms, None, from_dead=False, delivery=None)
 
-    async def _ack(self, visit: Visit) -> Answer:
-        body = wire.read_settlement(visit.body)
-        await visit.settle(self._queue, body.id, Ack(), body.receipt)
+    async def _ack(self, request: CompatRequest) -> Answer:
+        body = wire.read_settlement(request.body)
+        await request.settle(self._queue, body.id, Ack(), body.receipt)
         return _OK
 
-    async def _nack(self, visit: Visit) -> Answer:
-        body = wire.read_settlement(visit.body)
-        await visit.settle(self._queue, body.id, Nack(note(body.error, "error")), body.receipt)
+    async def _nack(self, request: CompatRequest) -> Answer:
+        body = wire.read_settlement(request.body)
+        await request.settle(self._queue, body.id, Nack(note(body.error, "error")), body.receipt)
         return _OK
 
-    async def _stats(self, visit: Visit) -> Answer:
-        visit.identity.check("look", self._queue)
+    async def _stats(self, request: CompatRequest) -> Answer:
+        request.identity.check("look", self._queue)
         try:
-            stats = await visit.service.look(visit.service.engine.insights.stats, self._queue)
+            stats = await request.service.look(request.service.engine.insights.stats, self._queue)
         except QueueNotFound:  # it comes with the first message
             stats = Stats(queue=self._queue)
         pending = stats.ready + stats.scheduled + stats.blocked
         return _answer(wire.Counts(pending, stats.leased, stats.dead, pending + stats.leased + stats.dead))
 
-    async def _list_dead(self, visit: Visit) -> Answer:
-        visit.identity.check("look", self._queue)
-        page = visit.read_query(wire.Page)
-        newest = visit.service.engine.insights.newest_dead
-        found = await visit.service.look(newest, self._queue, limit=page.limit, offset=page.offset)
+    async def _list_dead(self, request: CompatRequest) -> Answer:
+        request.identity.check("look", self._queue)
+        page = request.read_query(wire.Page)
+        newest = request.service.engine.insights.newest_dead
+        found = await request.service.look(newest, self._queue, limit=page.limit, offset=page.offset)
         return _answer([wire.to_dead(message) for message in found])
 
-    async def _get_dead(self, visit: Visit) -> Answer:
-        return _answer(wire.to_dead(await self._find_dead(visit)))
+    async def _get_dead(self, request: CompatRequest) -> Answer:
+        return _answer(wire.to_dead(await self._find_dead(request)))
 
-    async def _requeue(self, visit: Visit) -> Answer:
-        visit.identity.check("admin", self._queue)
-        message = await self._find_dead(visit)
-        redrive = visit.service.engine.verbs.redrive(self._queue, [message.id], None, None, None, None)
-        if not await visit.service.ask(redrive, visit.identity.actor):
+    async def _requeue(self, request: CompatRequest) -> Answer:
+        request.identity.check("admin", self._queue)
+        message = await self._find_dead(request)
+        redrive = request.service.engine.verbs.redrive(self._queue, [message.id], None, None, None, None)
+        if not await request.service.ask(redrive, request.identity.actor):
             raise _unknown(message.id)
         return _answer(wire.Requeued(new_id=message.id))
 
-    async def _delete_dead(self, visit: Visit) -> Answer:
-        visit.identity.check("admin", self._queue)
-        id = visit.path["id"]
-        deletion = visit.service.engine.verbs.delete_dead(self._queue, [id], None, None, None, None)
+    async def _delete_dead(self, request: CompatRequest) -> Answer:
+        request.identity.check("admin", self._queue)
+        id = request.path["id"]
+        deletion = request.service.engine.verbs.delete_dead(self._queue, [id], None, None, None, None)
         with suppress(QueueNotFound):
-            if await visit.service.ask(deletion, visit.identity.actor):
+            if await request.service.ask(deletion, request.identity.actor):
                 return _OK
         raise _unknown(id)
 
-    async def _purge_dead(self, visit: Visit) -> Answer:
-        visit.identity.check("admin", self._queue)
-        purge, count = visit.service.engine.verbs.purge(dead_topic(self._queue), None), 0
+    async def _purge_dead(self, request: CompatRequest) -> Answer:
+        request.identity.check("admin", self._queue)
+        purge, count = request.service.engine.verbs.purge(dead_topic(self._queue), None), 0
         with suppress(QueueNotFound):
-            count = await visit.service.ask(purge, visit.identity.actor)
+            count = await request.service.ask(purge, request.identity.actor)
         return _answer(wire.Purged(count))
 
-    async def _list_keys(self, visit: Visit) -> Answer:
-        if not visit.identity.sees_all:
-            raise Forbidden(f"the key {visit.identity.name!r} may not do this: undelivered keys are of all queues, and the key is for some")
-        look, keys = visit.service.look, visit.service.engine.insights.keys
-        found = [entry for prefix in wire.read_prefixes(visit.query) for entry in await look(keys, prefix)]
+    async def _list_keys(self, request: CompatRequest) -> Answer:
+        if not request.identity.sees_all:
+            raise Forbidden(
+                f"the key {request.identity.name!r} may not do this: undelivered keys are of all queues, and the key is for some"
+            )
+        look, keys = request.service.look, request.service.engine.insights.keys
+        found = [entry for prefix in wire.read_prefixes(request.query) for entry in await look(keys, prefix)]
         return _answer([wire.to_entry(entry) for entry in found])
 
-    async def _find_dead(self, visit: Visit) -> Message:
-        visit.identity.check("look", self._queue)
-        id = visit.path["id"]
+    async def _find_dead(self, request: CompatRequest) -> Message:
+        request.identity.check("look", self._queue)
+        id = request.path["id"]
         try:
-            message = await visit.service.look(visit.service.engine.insights.get, id, self._queue)
+            message = await request.service.look(request.service.engine.insights.get, id, self._queue)
         except MessageNotFound:
             raise _unknown(id) from None
         if message.state is not State.DEAD:

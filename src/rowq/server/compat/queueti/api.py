@@ -16,23 +16,23 @@ from rowq.engine.arguments import note
 from rowq.engine.insights import Lease
 from rowq.errors import BrokerClosed, Forbidden, InvalidArgument, MessageNotFound, RowqError
 from rowq.model.access import Right
-from rowq.model.lifecycle import Ack, Nack, Reject, Verdict
+from rowq.model.lifecycle import Ack, Nack, Reject, Settlement
 from rowq.model.message import Draft, Outcome, State, Stats
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.auth.authentication import Identity
-from rowq.server.compat.api import Answer, Way
+from rowq.server.compat.api import Answer, CompatRoute
 from rowq.server.compat.queueti.listing import PageQuery, counts, page
 from rowq.server.compat.queueti.message import MessageBody, delivered
 from rowq.server.compat.queueti.topic import Options, TopicConfig
-from rowq.server.compat.request import Adopted, Visit
+from rowq.server.compat.request import Adopted, CompatRequest
 from rowq.server.http.errors import to_answer
 from rowq.server.http.reading import decode
 from rowq.server.service import Service
 from rowq.store import duty
-from rowq.store.call import Act
+from rowq.store.call import Execute
 from rowq.store.lookup import ambiguous
 
-__all__ = ["Door", "Options"]
+__all__ = ["CompatApi", "Options"]
 
 REAPER = "queueti-delete-reaper"
 LOOK_EVERY = 1.0
@@ -71,7 +71,7 @@ _enqueue, _dequeue = msgspec.json.Decoder(_Enqueue), msgspec.json.Decoder(_Deque
 _settle, _config = msgspec.json.Decoder(_Settle), msgspec.json.Decoder(_Config)
 
 
-class Door:
+class CompatApi:
     name: ClassVar[str] = "queueti"
 
     def __init__(self, options: Options) -> None:
@@ -79,23 +79,23 @@ class Door:
         self._beginning = options.beginning()
         self._adopted = Adopted()
 
-    def ways(self) -> Sequence[Way]:
+    def ways(self) -> Sequence[CompatRoute]:
         topic = "/api/topic-configs/{topic}"
         return (
-            Way("POST", "/api/messages", "send", self._enqueue),
-            Way("GET", "/api/messages", "look", self._list),
-            Way("POST", "/api/messages/dequeue", "receive", self._dequeue),
-            Way("POST", "/api/messages/{id}/ack", "receive", self._ack),
-            Way("POST", "/api/messages/{id}/nack", "receive", self._nack),
-            Way("POST", "/api/messages/{id}/requeue", "admin", self._requeue),
-            Way("GET", "/api/stats", "look", self._count),
-            Way("GET", "/api/topic-configs", "look", self._list_configs),
-            Way("GET", topic, "look", self._show_config),
-            Way("PUT", topic, "admin", self._replace_config),
-            Way("DELETE", topic, "admin", self._delete_config),
-            Way("POST", "/api/admin/expiry-reaper/run", "admin", self._expire),
-            Way("POST", "/api/admin/delete-reaper/run", "admin", self._reap),
-            Way("GET", "/api/admin/delete-reaper/schedule", "admin", self._show_schedule),
+            CompatRoute("POST", "/api/messages", "send", self._enqueue),
+            CompatRoute("GET", "/api/messages", "look", self._list),
+            CompatRoute("POST", "/api/messages/dequeue", "receive", self._dequeue),
+            CompatRoute("POST", "/api/messages/{id}/ack", "receive", self._ack),
+            CompatRoute("POST", "/api/messages/{id}/nack", "receive", self._nack),
+            CompatRoute("POST", "/api/messages/{id}/requeue", "admin", self._requeue),
+            CompatRoute("GET", "/api/stats", "look", self._count),
+            CompatRoute("GET", "/api/topic-configs", "look", self._list_configs),
+            CompatRoute("GET", topic, "look", self._show_config),
+            CompatRoute("PUT", topic, "admin", self._replace_config),
+            CompatRoute("DELETE", topic, "admin", self._delete_config),
+            CompatRoute("POST", "/api/admin/expiry-reaper/run", "admin", self._expire),
+            CompatRoute("POST", "/api/admin/delete-reaper/run", "admin", self._reap),
+            CompatRoute("GET", "/api/admin/delete-reaper/schedule", "admin", self._show_schedule),
         )
 
     def refuse(self, error: Exception) -> Answer:
@@ -123,132 +123,132 @@ class Door:
                 _log.exception("the delete reaper of queue-ti failed; it comes again at its next time")
             due = schedule.next(max(due, clock.now()))
 
-    async def _enqueue(self, visit: Visit) -> Answer:
-        body = decode(visit.body, _enqueue)
+    async def _enqueue(self, request: CompatRequest) -> Answer:
+        body = decode(request.body, _enqueue)
         draft = Draft(body.payload, key=body.key, headers=body.metadata)
-        id = await visit.send_one(body.topic, draft, adopted=self._adopted, settings=self._beginning)
+        id = await request.send_one(body.topic, draft, adopted=self._adopted, settings=self._beginning)
         return _answer({"id": id}, HTTPStatus.CREATED)
 
-    async def _dequeue(self, visit: Visit) -> Answer:
-        body = decode(visit.body, _dequeue)
+    async def _dequeue(self, request: CompatRequest) -> Answer:
+        body = decode(request.body, _dequeue)
         _refuse_group(body.consumer_group)
         lease_ms = None if body.visibility_timeout_seconds is None else body.visibility_timeout_seconds * 1000
-        rows = await visit.take(body.topic, max=body.count, lease_ms=lease_ms)
+        rows = await request.take(body.topic, max=body.count, lease_ms=lease_ms)
         messages: list[MessageBody] = []
         if rows:
-            service, insights = visit.service, visit.service.engine.insights
+            service, insights = request.service, request.service.engine.insights
             policy = await service.look(insights.policy, rows[0][1])
             known = await service.look(insights.leased, [row[0] for row in rows])
             messages = [delivered(row, known[row[0]], policy) for row in rows if row[0] in known]
         return _answer({"messages": messages})
 
-    async def _list(self, visit: Visit) -> Answer:
-        query = visit.read_query(PageQuery)
-        insights, identity = visit.service.engine.insights, visit.identity
+    async def _list(self, request: CompatRequest) -> Answer:
+        query = request.read_query(PageQuery)
+        insights, identity = request.service.engine.insights, request.identity
         if query.topic is None:
-            queues = [stats.queue for stats in await _topics(visit)]
+            queues = [stats.queue for stats in await _topics(request)]
         else:
             queues = [split_name(query.topic)[0]]
             identity.check("look", queues[0])
-        return _answer(await visit.service.look(page, insights, queues, query))
+        return _answer(await request.service.look(page, insights, queues, query))
 
-    async def _count(self, visit: Visit) -> Answer:
-        insights, topics = visit.service.engine.insights, await _topics(visit)
-        found = await visit.service.look(lambda: [count for stats in topics for count in counts(insights, stats)])
+    async def _count(self, request: CompatRequest) -> Answer:
+        insights, topics = request.service.engine.insights, await _topics(request)
+        found = await request.service.look(lambda: [count for stats in topics for count in counts(insights, stats)])
         return _answer({"topics": found})
 
-    async def _ack(self, visit: Visit) -> Answer:
-        body = decode(visit.body or b"{}", _settle)
-        return await self._settle(visit, Ack(), body)
+    async def _ack(self, request: CompatRequest) -> Answer:
+        body = decode(request.body or b"{}", _settle)
+        return await self._settle(request, Ack(), body)
 
-    async def _nack(self, visit: Visit) -> Answer:
+    async def _nack(self, request: CompatRequest) -> Answer:
         """A dead letter has no retries: it stays where it is, and is not received again until it is requeued."""
-        body = decode(visit.body or b"{}", _settle)
+        body = decode(request.body or b"{}", _settle)
         error = note(body.error, "error")
 
-        def verdict(lease: Lease) -> Verdict:
+        def settlement(lease: Lease) -> Settlement:
             return Reject(error) if lease.is_dead else Nack(error)
 
-        return await self._settle(visit, verdict, body)
+        return await self._settle(request, settlement, body)
 
-    async def _settle(self, visit: Visit, verdict: Verdict | Callable[[Lease], Verdict], body: _Settle) -> Answer:
+    async def _settle(self, request: CompatRequest, settlement: Settlement | Callable[[Lease], Settlement], body: _Settle) -> Answer:
         _refuse_group(body.consumer_group)
-        id = visit.path["id"]
-        if await visit.settle(None, id, verdict, body.receipt) is not Outcome.DONE:
+        id = request.path["id"]
+        if await request.settle(None, id, settlement, body.receipt) is not Outcome.DONE:
             raise MessageNotFound(f"the message {id!r} is not being processed, or not by you: nothing was changed")
         return _NOTHING
 
-    async def _requeue(self, visit: Visit) -> Answer:
-        service, id = visit.service, visit.path["id"]
+    async def _requeue(self, request: CompatRequest) -> Answer:
+        service, id = request.service, request.path["id"]
         engine = service.engine
-        found = await service.look(engine.insights.find_each, id, visit.identity.reaches)
+        found = await service.look(engine.insights.find_each, id, request.identity.reaches)
         dead = [message.queue for message in found if message.state is State.DEAD]
         if len(dead) > 1:
             raise ambiguous(id, sorted(dead))
         for queue in dead:
-            if await service.ask(engine.verbs.redrive(queue, [id], None, None, None, None), visit.identity.actor):
+            if await service.ask(engine.verbs.redrive(queue, [id], None, None, None, None), request.identity.actor):
                 return _NOTHING
         raise MessageNotFound(f"the message {id!r} is not waiting among the dead letters: there is nothing to requeue")
 
-    async def _list_configs(self, visit: Visit) -> Answer:
-        service, insights = visit.service, visit.service.engine.insights
-        names = [stats.queue for stats in await _topics(visit)]
+    async def _list_configs(self, request: CompatRequest) -> Answer:
+        service, insights = request.service, request.service.engine.insights
+        names = [stats.queue for stats in await _topics(request)]
         found = [(name, self._options.config(await service.look(insights.settings, name))) for name in names]
         return _answer({"items": [_shown(name, config) for name, config in found if not config.is_empty]})
 
-    async def _show_config(self, visit: Visit) -> Answer:
-        return _answer(_shown(visit.path["topic"], await self._config_of(visit, "look")))
+    async def _show_config(self, request: CompatRequest) -> Answer:
+        return _answer(_shown(request.path["topic"], await self._config_of(request, "look")))
 
-    async def _replace_config(self, visit: Visit) -> Answer:
-        topic = check_own_name(visit.path["topic"])
-        visit.identity.check("admin", topic)
-        config = decode(visit.body or b"{}", _config)
+    async def _replace_config(self, request: CompatRequest) -> Answer:
+        topic = check_own_name(request.path["topic"])
+        request.identity.check("admin", topic)
+        config = decode(request.body or b"{}", _config)
         if config.replayable:
             raise InvalidArgument(
                 "replayable topics are not possible by this door: set `keep` on the queue, and see `rowq pipeline replay`"
             )
-        await self._adopted.adopt(visit.service, topic, self._beginning, visit.identity.actor)
-        return _answer(_shown(topic, await self._write(visit, topic, config)))
+        await self._adopted.adopt(request.service, topic, self._beginning, request.identity.actor)
+        return _answer(_shown(topic, await self._write(request, topic, config)))
 
-    async def _delete_config(self, visit: Visit) -> Answer:
-        await self._config_of(visit, "admin")
-        await self._write(visit, visit.path["topic"], TopicConfig())
+    async def _delete_config(self, request: CompatRequest) -> Answer:
+        await self._config_of(request, "admin")
+        await self._write(request, request.path["topic"], TopicConfig())
         return _NOTHING
 
-    async def _config_of(self, visit: Visit, right: Right) -> TopicConfig:
-        topic = visit.path["topic"]
-        visit.identity.check(right, check_own_name(topic))
-        return self._options.config(await visit.service.look(visit.service.engine.insights.settings, topic))
+    async def _config_of(self, request: CompatRequest, right: Right) -> TopicConfig:
+        topic = request.path["topic"]
+        request.identity.check(right, check_own_name(topic))
+        return self._options.config(await request.service.look(request.service.engine.insights.settings, topic))
 
-    async def _write(self, visit: Visit, topic: str, config: TopicConfig) -> TopicConfig:
-        steps = visit.service.engine.verbs.change_settings(topic, self._options.settings(config))
-        return self._options.config(await visit.service.ask(steps, visit.identity.actor))
+    async def _write(self, request: CompatRequest, topic: str, config: TopicConfig) -> TopicConfig:
+        steps = request.service.engine.verbs.change_settings(topic, self._options.settings(config))
+        return self._options.config(await request.service.ask(steps, request.identity.actor))
 
-    async def _expire(self, visit: Visit) -> Answer:
-        _check_whole(visit.identity)
-        return _answer({"expired": await visit.service.ask(visit.service.engine.upkeep.take_ended(), visit.identity.actor)})
+    async def _expire(self, request: CompatRequest) -> Answer:
+        _check_whole(request.identity)
+        return _answer({"expired": await request.service.ask(request.service.engine.upkeep.take_ended(), request.identity.actor)})
 
-    async def _reap(self, visit: Visit) -> Answer:
-        _check_whole(visit.identity)
-        return _answer({"deleted": await visit.service.ask(visit.service.engine.upkeep.reap(), visit.identity.actor)})
+    async def _reap(self, request: CompatRequest) -> Answer:
+        _check_whole(request.identity)
+        return _answer({"deleted": await request.service.ask(request.service.engine.upkeep.reap(), request.identity.actor)})
 
-    async def _show_schedule(self, visit: Visit) -> Answer:  # noqa: ARG002  # as every handler is called
+    async def _show_schedule(self, request: CompatRequest) -> Answer:  # noqa: ARG002  # as every handler is called
         return _answer({"schedule": self._options.delete_reaper_schedule})
 
 
 async def reap_if_first(service: Service, holder: str, due: int) -> bool:
     """The duty lasts until the next minute begins: no schedule comes twice before."""
-    is_first = await service.engine.driver.perform(Act(lambda work: duty.take(work, REAPER, holder, due + 59_000), durable=False))
+    is_first = await service.engine.driver.perform(Execute(lambda work: duty.take(work, REAPER, holder, due + 59_000), durable=False))
     if is_first:
         deleted = await service.ask(service.engine.upkeep.reap(), REAPER)
         _log.info("the delete reaper of queue-ti has deleted %d messages", deleted)
     return is_first
 
 
-async def _topics(visit: Visit) -> list[Stats]:
+async def _topics(request: CompatRequest) -> list[Stats]:
     """Those within reach."""
-    found = await visit.service.look(visit.service.engine.insights.queues)
-    return [stats for stats in found if visit.identity.reaches(stats.queue)]
+    found = await request.service.look(request.service.engine.insights.queues)
+    return [stats for stats in found if request.identity.reaches(stats.queue)]
 
 
 def _shown(topic: str, config: TopicConfig) -> dict[str, Any]:
