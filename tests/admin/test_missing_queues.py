@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowq.server import depths
-from rowq.server.admin.page import Page
-from rowq.server.admin.pages import PAGES
+from rowq.server.admin.pages import PAGES, Page
 from tests.admin.conftest import Served
 from tests.admin.letters import kill
 from tests.admin.visiting import Shown, Visitor

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rowq.server.admin import jobs
-from rowq.server.admin.page import Page
-from rowq.server.admin.pages import PAGES
+from rowq.server.admin.pages import PAGES, Page
 from tests.admin.conftest import Served, with_pages
 from tests.admin.letters import count, kill
 from tests.admin.visiting import Shown, Visitor

@@ -53,7 +53,7 @@ SINGLE: dict[str, tuple[str, ...]] = {
     "streams quarantine": ("lake", "1", "HELD", "--yes"),
 }
 ELSEWHERE = {"serve", "peq install", *(f"pipeline {name}" for name in ("archive", "report", "replay", "compact", "vacuum"))}
-"""Those need a server's port, PostgreSQL or Spark: tests/server, tests/doors/peq and tests/pipeline read the one object of each."""
+"""Those need a server's port, PostgreSQL or Spark: tests/server, tests/compat/peq and tests/pipeline read the one object of each."""
 
 
 @pytest.fixture

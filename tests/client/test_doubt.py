@@ -180,7 +180,7 @@ def hog(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hog]:
                 monkeypatch.setattr(engine.dialect, "timeout", 0.1)
             return Execute(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr("rowq.engine.bulk.Act", act)
+        monkeypatch.setattr("rowq.engine.bulk.Execute", act)
         return neighbour
 
     yield open_one

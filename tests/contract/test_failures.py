@@ -71,11 +71,11 @@ def test_the_most_frequent_come_first_and_then_the_latest(broker: Broker, clock:
 
 
 def test_only_the_newest_are_looked_at(broker: Broker, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.store.failures.NEWEST", 2)
+    monkeypatch.setattr("rowq.store.read.NEWEST", 2)
     die(broker, clock, "old", "new", "new")
     found = broker.failures("q")
     assert (told(found), found.looked_at, found.more) == ([("rejected", "new", 2)], 2, True)
-    monkeypatch.setattr("rowq.store.failures.NEWEST", 3)
+    monkeypatch.setattr("rowq.store.read.NEWEST", 3)
     assert (broker.failures("q").looked_at, broker.failures("q").more) == (3, False)
 
 

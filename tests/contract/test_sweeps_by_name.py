@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowq import Broker, InvalidArgument, ManualClock, NotFound
-from rowq.engine.maintenance_tasks import SWEEPS
+from rowq.engine.maintenance import SWEEPS
 from tests.support.life import bury, depths, take
 
 NAMES = [sweep.name for sweep in SWEEPS]

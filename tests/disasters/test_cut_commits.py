@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from rowq import Broker, OutcomeUnknown
-from rowq.store import single_statement
+from rowq.store import claim
 from rowq.store.call import Settle
 from rowq.store.policy import Policies
 from rowq.store.postgresql.dialect import Postgresql
@@ -52,7 +52,7 @@ def strokes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     queue's settings; asked for before the broker, this keeps them known however slow the machine is."""
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
     seen: list[int] = []
-    may_ack = single_statement.may_ack
+    may_ack = claim.may_ack
 
     def seen_ack(policies: Policies, calls: list[Settle]) -> bool:
         may = may_ack(policies, calls)
@@ -60,7 +60,7 @@ def strokes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             seen.append(sum(len(call.receipts) for call in calls))
         return may
 
-    monkeypatch.setattr(single_statement, "may_ack", seen_ack)
+    monkeypatch.setattr(claim, "may_ack", seen_ack)
     return seen
 
 

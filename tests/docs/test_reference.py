@@ -17,7 +17,7 @@ from rowq import errors, spark
 from rowq.cli import failure
 from rowq.cli.main import app
 from rowq.connect import ConnectOptions
-from rowq.engine.maintenance_tasks import SWEEPS
+from rowq.engine.maintenance import SWEEPS
 from rowq.model.message import BrowseOptions, SendOptions, SettingsOptions
 from rowq.model.retry import Delays
 from rowq.server.metrics import COUNTERS

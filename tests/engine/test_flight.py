@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from rowq.store.greenlet_bridge import finished, fly
+from rowq.store.server.greenlet_bridge import finished, fly
 
 NAME: ContextVar[str] = ContextVar("name")
 

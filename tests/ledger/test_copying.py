@@ -7,9 +7,9 @@ import pytest
 import rowq
 from rowq import Broker, Draft
 from rowq.spark.ledger import Ledger
-from tests.copying.journey import copy
 from tests.ledger.reading import STREAM, payloads
 from tests.support.database import Database
+from tests.transfer.journey import copy
 
 pytestmark = pytest.mark.one_of("database")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rowq import Where
 from rowq.model.failure import matches, put_together
 from rowq.model.fingerprint import LOOKED_AT, MOST, RULES, _of_beginning, fingerprint
-from rowq.store.failures import NEWEST
+from rowq.store.read import NEWEST
 
 ALIKE = [
     ("timeout after 31 s", "timeout after 7.5 s", "timeout after <number> s"),

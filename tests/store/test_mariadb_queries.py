@@ -12,12 +12,12 @@ import pytest
 
 import rowq
 from rowq import Broker, Draft
-from rowq.store.changes import _WRITES
 from rowq.store.dialect import Row
+from rowq.store.lease import _MOST_KEYS
 from rowq.store.mariadb.dialect import Mariadb
 from rowq.store.mariadb.session import MariadbSession
 from rowq.store.query import LIST_PARAMETER
-from rowq.store.share import _MOST_KEYS
+from rowq.store.transaction import _WRITES
 from tests.support.database import MariadbDatabase
 
 _BUILT_NAMES = re.compile(r'f"(\w+_)\{')

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import rowq
-from rowq.store.changes import _WRITES
 from rowq.store.sqlite.dialect import Sqlite
+from rowq.store.transaction import _WRITES
 from tests.store.statements import explain, statements_of
 
 _BUILT_NAMES = re.compile(r'f"(\w+_)\{')

@@ -12,7 +12,8 @@ from rowq.cli.document import fields
 from rowq.cli.failure import Failure
 from rowq.cli.output import Column
 from rowq.cli.text import counted
-from rowq.engine.maintenance_tasks import SWEEPS, Sweep
+from rowq.connect import make_door
+from rowq.engine.maintenance import SWEEPS, Sweep
 from rowq.spark.java import examine
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="One part alone; rowq sweeps lists them.", show_default=False)]
@@ -71,3 +72,18 @@ def _findings(session: Session) -> list[rowq.Finding]:
             return [*broker.doctor(), examine()]
     except (rowq.StoreError, rowq.ServerUnavailable) as error:
         return [rowq.Finding(check="open", ok=False, detail=str(error), advice=None)]
+
+
+def install(
+    session: Session,
+    schema: Annotated[
+        str, typer.Argument(metavar="SCHEMA", help="The schema to make, and the queue of the same name.", show_default=False)
+    ],
+) -> None:
+    """Make the procedures of PEQ for a queue, in a schema of its name.
+
+    They work on the tables of rowq: what enqueue sends is received by everybody, and dequeue hands out what anybody sent.
+    Again after an upgrade, to bring them up to this release. It needs a database on PostgreSQL.
+    """
+    make_door(session.url, schema)
+    session.output.answer(f"the procedures of the queue {schema} are in the schema {schema}", schema=schema, queue=schema)

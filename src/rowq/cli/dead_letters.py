@@ -12,11 +12,11 @@ from rowq.cli.confirmation import confirm
 from rowq.cli.failure import NOTHING, Failure
 from rowq.cli.hint import note
 from rowq.cli.listing import show_messages
-from rowq.cli.moment import Since, Until
 from rowq.cli.output import Column
 from rowq.cli.parameter import After, Group, Key, Limit, Newest, Queue, Yes
 from rowq.cli.progress import bar
 from rowq.cli.text import ago, counted
+from rowq.cli.value import Since, Until
 from rowq.model.queue import dead_topic, split_name
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Only these.", show_default=False)]

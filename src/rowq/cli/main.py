@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import api_keys, copying, database, dead_letters, messages, peq, pipeline, queues, receipts, serve, streams, transfer
+from rowq.cli import api_keys, copying, database, dead_letters, messages, pipeline, queues, receipts, serve, streams, transfer
 from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Group, Json, Shared, add_command
 from rowq.cli.failure import READER_GONE, USAGE, Failure, ReaderGone, UsageError, give_up_stdout, report, understand
 from rowq.cli.output import Output
@@ -29,7 +29,7 @@ STREAMS: dict[str, Callable[..., None]] = {
     "revoke": streams.revoke,
     "quarantine": streams.quarantine,
 }
-PEQ: dict[str, Callable[..., None]] = {"install": peq.install}
+PEQ: dict[str, Callable[..., None]] = {"install": database.install}
 PIPELINE: tuple[Callable[..., None], ...] = (pipeline.archive, pipeline.report, pipeline.replay, pipeline.compact, pipeline.vacuum)
 
 _EPILOG = """\

@@ -14,11 +14,11 @@ from rowq.cli.confirmation import confirm
 from rowq.cli.failure import NOTHING, Failure
 from rowq.cli.hint import hint_paused, hint_unknown, told_of_new
 from rowq.cli.listing import show_details, show_messages
-from rowq.cli.moment import At, Since, Until
 from rowq.cli.output import Column
 from rowq.cli.parameter import After, Group, Id, InQueue, Key, Limit, Newest, Queue, Yes, duration_option
 from rowq.cli.receipts import check_outcomes
 from rowq.cli.text import ago, counted, moment, span, whole
+from rowq.cli.value import At, Since, Until
 from rowq.model.queue import DeliveryMode
 from rowq.model.settings_text import read_backoff
 

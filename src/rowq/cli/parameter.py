@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
 
+import rowq
 from rowq.cli import value
-from rowq.cli.completion import queue_names
+from rowq.cli.command import DEFAULT_URL
+
+
+def queue_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Those of the database that the line so far names; none where there is nothing to ask, since a shell shows no errors."""
+    given = context.params.get("url") or (context.parent.params.get("url") if context.parent else None)
+    try:
+        with rowq.connect(given or os.environ.get("ROWQ_URL") or DEFAULT_URL, migrate=False, upkeep=False, timeout=PATIENCE) as broker:
+            return [stats.queue for stats in broker.queues() if stats.queue.startswith(incomplete)]
+    except rowq.RowqError:
+        return []
+
 
 _queue = typer.Argument(metavar="QUEUE", help="The name of a queue.", show_default=False, autocompletion=queue_names)
 Queue = Annotated[str, _queue]
@@ -32,3 +45,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 def duration_option(name: str, help: str) -> Any:
     """An option that takes a duration: 30, 1.5, 500ms, 10s, 5m, 2h, 7d."""
     return typer.Option(name, metavar="DURATION", parser=value.duration, help=help)
+
+
+PATIENCE = 2.0
+"""Seconds for a server or a database that is slow to answer: whoever pressed Tab has typed on by then."""

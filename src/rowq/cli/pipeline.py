@@ -10,11 +10,11 @@ import typer
 
 import rowq
 from rowq.cli.command import Session, actor
-from rowq.cli.moment import moment
 from rowq.cli.parameter import Queue, duration_option
 from rowq.cli.progress import bar
 from rowq.cli.spark import LOCAL, Master, spark_session
 from rowq.cli.text import counted, size
+from rowq.cli.value import moment
 from rowq.connect import refuse_server
 
 Folder = Annotated[Path, typer.Argument(metavar="LAKE", help="The folder of the lake.", show_default=False)]

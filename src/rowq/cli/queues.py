@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import typer
 
 import rowq
+from rowq.cli import value
 from rowq.cli.command import Session
 from rowq.cli.confirmation import confirm
 from rowq.cli.document import fields
 from rowq.cli.hint import told_of_new
-from rowq.cli.output import Column
+from rowq.cli.output import Column, Output
 from rowq.cli.parameter import OptionalQueue, Queue, Yes, duration_option
 from rowq.cli.progress import bar
-from rowq.cli.settings import read_pairs, show_settings
-from rowq.cli.text import ago, counted
+from rowq.cli.text import ago, counted, shortened
 from rowq.model.member import DEAD_AFTER
+from rowq.model.message import SettingsOptions
 from rowq.model.queue import split_name
+from rowq.model.settings_text import SETTINGS, parse_setting, write_setting
 
 _STATES = tuple(str(state) for state in rowq.State)
 _WAITING = (rowq.State.READY, rowq.State.SCHEDULED, rowq.State.BLOCKED)
@@ -120,3 +124,37 @@ def _consumer_row(found: rowq.Member | rowq.ConsumerLook, now: int) -> list[str]
 def _row(count: rowq.Stats, now: int) -> list[str]:
     counts = [f"{getattr(count, state):,}" for state in _STATES]
     return [count.queue, *counts, ago(count.oldest_ready_at, now), "paused" if count.paused else ""]
+
+
+def read_pairs(pairs: list[str]) -> SettingsOptions:
+    """`name=value` pairs as options of configure, durations in seconds. A schema may be a file, as `schema=@FILE`."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, given = pair.partition("=")
+        if not equals:
+            raise rowq.InvalidArgument(f"{pair!r} is no setting: write name=value")
+        if name == "schema" and given.startswith("@"):
+            given = value.read_file(Path(given[1:])).decode(errors="surrogateescape")
+        holds = parse_setting(name, given)
+        options[name] = holds / 1000 if holds is not None and SETTINGS[name].kind == "duration" else holds
+    return cast("SettingsOptions", options)
+
+
+def show_settings(output: Output, queue: str, policy: rowq.Policy, origins: Mapping[str, str]) -> None:
+    """Every setting, the value that holds and where it comes from; a backoff list also says how many attempts there are."""
+    shown = {name: {"value": getattr(policy, name), "origin": origin} for name, origin in origins.items()}
+    if output.json:
+        output.document({"queue": queue, "settings": shown})
+        return
+    columns = (Column("setting", style="cyan"), Column("value", flexible=True), Column("from"))
+    output.table(
+        columns, ([name, _written(name, shown[each.field]["value"]), shown[each.field]["origin"]] for name, each in SETTINGS.items())
+    )
+
+
+def _written(name: str, given: Any) -> str:
+    if given is None:
+        return "none"
+    if given == 0 and not isinstance(given, bool):
+        return "0 (no limit)"
+    return shortened(write_setting(name, given)) if isinstance(given, dict) else write_setting(name, given)

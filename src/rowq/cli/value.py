@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from datetime import UTC, datetime
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 import typer
 
 import rowq
 from rowq.cli.hint import hint
+from rowq.model.duration import moment_ms
 from rowq.model.settings_text import read_duration
 
 _MOST_BYTES = 256 << 20
@@ -80,3 +83,41 @@ def _bounded(data: bytes) -> bytes:
     if len(data) > _MOST_BYTES:
         raise rowq.PayloadTooLarge(f"the payload is over {_MOST_BYTES >> 20} MB, more than any queue takes: send a reference to it instead")
     return data
+
+
+_MILLISECONDS = re.compile(r"[0-9]{13,19}")
+"""No duration has as many digits, and no message was sent before 2001, when milliseconds got their thirteenth."""
+
+
+def moment(text: str) -> int:
+    """Milliseconds since 1970, from `2h` (so long ago), `2026-01-31`, `2026-01-31T09:30Z` or `1767225600000`. Without a zone it is UTC."""
+    text = text.strip()
+    if _MILLISECONDS.fullmatch(text):
+        return int(text)
+    try:
+        return max(0, rowq.SystemClock().now() - round(duration(text) * 1000))
+    except typer.BadParameter:
+        at = _written(text, "2h (ago), 2026-01-31, 2026-01-31T09:30Z or milliseconds since 1970")
+        return moment_ms(at if at.tzinfo else at.replace(tzinfo=UTC), "this")
+
+
+def coming(text: str) -> datetime:
+    """A moment that lies ahead. Whether it has a timezone is left to the verb that takes it."""
+    return _written(text.strip(), "2026-12-24T18:00+01:00 or 2026-12-24T17:00Z")
+
+
+def _written(text: str, ways: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a moment: write {ways}") from None
+
+
+Since = Annotated[
+    int | None,
+    typer.Option("--since", metavar="WHEN", parser=moment, help="Only messages sent since: 2h (ago), or a time such as 2026-01-31T09:30Z."),
+]
+Until = Annotated[int | None, typer.Option("--until", metavar="WHEN", parser=moment, help="Only messages sent before: as for --since.")]
+At = Annotated[
+    datetime | None, typer.Option("--at", metavar="WHEN", parser=coming, help="Not before this moment, such as 2026-12-24T18:00+01:00.")
+]

@@ -17,7 +17,7 @@ from rowq.engine.fork import forks
 from rowq.engine.group_commit import LOOK_UP_EVERY, GroupCommit
 from rowq.errors import BrokerClosed, RowqError
 from rowq.store.call import Call
-from rowq.store.greenlet_bridge import GreenletBridge
+from rowq.store.server.greenlet_bridge import GreenletBridge
 
 FEW = 32
 """So many calls are not split."""

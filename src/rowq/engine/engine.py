@@ -14,8 +14,7 @@ from rowq.engine.executor import Executor
 from rowq.engine.executor_pool import ExecutorPool
 from rowq.engine.group_commit import GroupCommit
 from rowq.engine.insights import Insights
-from rowq.engine.maintenance import Maintenance
-from rowq.engine.maintenance_tasks import MaintenanceTasks
+from rowq.engine.maintenance import Maintenance, MaintenanceTasks
 from rowq.engine.operation import Driver
 from rowq.engine.verbs import Verbs
 from rowq.engine.waiting import WaitingRoom

@@ -11,7 +11,7 @@ from typing import Any
 from rowq.clock import running
 from rowq.errors import RowqError, StoreError
 from rowq.model.member import Share
-from rowq.store import claim, lease, send, settle, single_statement
+from rowq.store import claim, lease, send, settle
 from rowq.store.call import Call, Execute, Receive, Send, Settle
 from rowq.store.dialect import Session
 from rowq.store.meter import Meter, Tally
@@ -87,7 +87,7 @@ class Executor:
     def _receive_at_once(self, batch: Batch) -> bool:
         """All or nothing: where one of the messages must be looked at first, none is leased."""
         store, calls = self._store, batch.receives
-        policy = single_statement.may_receive(self._policies, calls)
+        policy = claim.may_receive(self._policies, calls)
         if policy is None or store.times.look(calls[0].topic, store.clock.now()) is not None:
             return False
         strike = store.dialect.autocommitting()
@@ -103,7 +103,7 @@ class Executor:
 
     def _ack_at_once(self, batch: Batch) -> bool:
         calls = batch.settles
-        strike = self._store.dialect.autocommitting() if single_statement.may_ack(self._policies, calls) else None
+        strike = self._store.dialect.autocommitting() if claim.may_ack(self._policies, calls) else None
         if strike is None:
             return False
         began = running()
@@ -117,7 +117,7 @@ class Executor:
             for call in calls:
                 call.doubts += asked_at
             raise
-        are_done = single_statement.share_out(calls, done)
+        are_done = claim.share_out(calls, done)
         self._finish(tx, batch, began, durable=True)
         return are_done
 

@@ -18,13 +18,12 @@ from rowq.model.message import BrowseOptions, Event, KvEntry, Message, State, St
 from rowq.model.page import MAX_PAGE, check_limit, to_page, to_state
 from rowq.model.queue import Origin, Policy, Settings, check_name, origins, resolve, split_name
 from rowq.model.stream import Stream, is_held_by_stream
-from rowq.store import recent_activity
+from rowq.store import read
 from rowq.store.api_key import read_keys
-from rowq.store.browse import read_all, read_page
 from rowq.store.dialect import Dialect, Row, Session
-from rowq.store.failures import read_failures
 from rowq.store.lookup import Reach, insist_on_queue, is_named, not_found, only, seq_of, seqs_of
 from rowq.store.policy import read_settings
+from rowq.store.read import read_all, read_failures, read_page
 from rowq.store.registry import everyone, members
 from rowq.store.row import to_event, to_kv_entry, to_message
 from rowq.store.sessions import SignedIn
@@ -174,17 +173,17 @@ class Insights:
         """The newest line of the audit, of all that are seen now. A transaction that is still open may have drawn a number before it:
         who reads on from line to line goes by an end that they learned a moment ago."""
         with self._dialect.reading() as session:
-            return recent_activity.audit_end(session)
+            return read.audit_end(session)
 
     def audit_start(self, since: int) -> int:
         """Where to begin for what happened since then: behind that line, and never further back than so many lines."""
         with self._dialect.reading() as session:
-            return recent_activity.audit_start(session, since)
+            return read.audit_start(session, since)
 
-    def tally_audit(self, after: int, upto: int) -> list[recent_activity.Happened]:
+    def tally_audit(self, after: int, upto: int) -> list[read.Happened]:
         """What happened behind one line, up to and with another one, counted by queue, event, who it was, and ten seconds."""
         with self._dialect.reading() as session:
-            return recent_activity.tally_audit(session, after, upto)
+            return read.tally_audit(session, after, upto)
 
     def audit(self, id: str, queue: str | None = None) -> list[Event]:
         """Empty when nothing is recorded: the audit is over, or was switched off."""

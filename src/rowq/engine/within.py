@@ -154,7 +154,7 @@ class AsyncWithin:
         return await self._do(lambda verbs: verbs.reschedule_many(deliveries, delay, reason=reason))
 
     async def _do(self, verb: Callable[[Within], T]) -> T:
-        from rowq.store.greenlet_bridge import fly  # needs greenlet, which comes with the driver
+        from rowq.store.server.greenlet_bridge import fly  # needs greenlet, which comes with the driver
 
         async with AsyncExitStack() as turns:
             await turns.enter_async_context(_turn_of(self._connection))

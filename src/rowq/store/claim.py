@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import msgspec
 
-from rowq.ids import new_tokens
+from rowq.ids import Receipt, new_tokens
 from rowq.model import lifecycle
 from rowq.model.draft import HAS_DEADLINE, MODE_MARKS
+from rowq.model.lifecycle import Ack
 from rowq.model.member import Share
-from rowq.model.message import State
+from rowq.model.message import Outcome, State
 from rowq.model.queue import DeliveryMode, Policy
 from rowq.store import groups
-from rowq.store.call import Receive
+from rowq.store.call import Receive, Settle
 from rowq.store.dialect import Row, Slots
 from rowq.store.head_hint import Taken
 from rowq.store.locked_message import hold
 from rowq.store.meter import Tally
 from rowq.store.notify.notifier import Place
+from rowq.store.policy import Policies
 from rowq.store.transaction import Transaction
 from rowq.store.transition import expire
 
@@ -163,3 +165,34 @@ def route_out(tx: Transaction, ended: list[int], policy: Policy, mode: DeliveryM
     for held in hold(tx.session, ended, State.READY):
         expire(tx, held, effective)
     groups.promote_next(tx)
+
+
+def may_receive(policies: Policies, calls: list[Receive]) -> Policy | None:
+    """The policy of the one queue that all of them ask, where nothing has to be looked at before its messages are leased."""
+    first = calls[0]
+    if first.from_dead or (first.share and len(calls) > 1):
+        return None
+    if any(call.topic != first.topic or call.delivery != first.delivery or call.share for call in calls[1:]):
+        return None
+    policy = policies.remembered(first.queue)
+    if policy is None or policy.paused or policy.throughput_limit or (first.delivery or policy.delivery) == "at_most_once":
+        return None
+    return policy
+
+
+def may_ack(policies: Policies, calls: list[Settle]) -> bool:
+    """Whether one statement can ack something of all of them."""
+    actor = calls[0].actor
+    return bool(policies.keeping_nothing()[0]) and all(
+        isinstance(call.settlement, Ack) and call.reaches is None and call.actor == actor for call in calls
+    )
+
+
+def share_out(calls: list[Settle], done: set[Receipt]) -> bool:
+    """Gives each call what was acked for it, once. True when that is all of them; what is left is looked at the long way."""
+    for call in calls:
+        call.done.update(done.intersection(call.receipts))
+        done -= call.done
+        if len(call.done) == len(call.receipts):
+            call.result = [Outcome.DONE] * len(call.receipts)
+    return all(call.result is not None for call in calls)

@@ -17,7 +17,6 @@ from rowq.clock import Clock, SystemClock
 from rowq.errors import InvalidArgument
 from rowq.model.member import Share
 from rowq.store.notify.notifier import Notifier, Place
-from rowq.store.watermark import OneWriterWatermark, Watermark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,7 +153,7 @@ class Dialect(ABC):
     """Seconds between two times that `tidy` is called."""
 
     can_bridge: ClassVar[bool] = False
-    """Whether it can be waited for inside an event loop (see store/greenlet_bridge.py)."""
+    """Whether it can be waited for inside an event loop (see store/server/greenlet_bridge.py)."""
 
     timeout: float
     """How many seconds a call waits for a busy database."""
@@ -253,3 +252,24 @@ class ArrowDriver(Reader, Protocol):
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Adds rows to a table, at once and for good; the columns have the names of the table's."""
+
+
+PATIENCE = 1.0
+"""How many seconds somebody who asks waits at most for open transactions."""
+
+
+class Watermark(Protocol):
+    def settled(self, kind: str) -> int:
+        """The last settled line of `history` or `audit`, or an older one: never a later one, whatever is open elsewhere. What it waits
+        for is remembered, and a later question goes on from there."""
+
+
+class OneWriterWatermark:
+    """Transactions that write come one after another: what is there is all that will ever be below it."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[Any]]) -> None:
+        self._reading = reading
+
+    def settled(self, kind: str) -> int:
+        with self._reading() as session:
+            return int(session.rows(f"last_line_{kind}")[0][0])

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from rowq.model.message import State
-from rowq.store.lock import lock_groups
-from rowq.store.locked_message import LockedMessage, hold
+from rowq.store.locked_message import LockedMessage, hold, lock_groups
 from rowq.store.place import put_ready, put_scheduled, take_out
 from rowq.store.transaction import Transaction
 

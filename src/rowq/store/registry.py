@@ -75,3 +75,15 @@ def _remove(tx: Transaction, keys: list[Row], cutoff: int) -> None:
     """Of these (queue, id) the silent ones: who has just registered again under its old id stays. In one order, whoever does it."""
     if keys:
         tx.session.many("delete_silent_consumer", ("queue", "id", "cutoff"), [(*key, cutoff) for key in sorted(keys)])
+
+
+def take_duty(tx: Transaction, name: str, holder: str, held_until: int) -> bool:
+    """True when the duty is the holder's from now on, or was already."""
+    values = {"name": name, "holder": holder, "now": tx.now, "held_until": held_until}
+    if tx.session.run("take_duty", **values):
+        return True
+    return bool(tx.session.run("offer_duty", name=name) and tx.session.run("take_duty", **values))
+
+
+def leave_duty(tx: Transaction, name: str, holder: str) -> None:
+    tx.session.write("leave_duty", name=name, holder=holder)

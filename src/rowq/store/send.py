@@ -16,8 +16,7 @@ from rowq.model.queue import Policy
 from rowq.store import groups
 from rowq.store.call import Send
 from rowq.store.dialect import Row
-from rowq.store.lock import lock_groups, lock_keys
-from rowq.store.locked_message import hold_waiting
+from rowq.store.locked_message import hold_waiting, lock_groups, lock_keys
 from rowq.store.place import put_back, put_ready, put_scheduled, take_out
 from rowq.store.policy import Known, check_payload
 from rowq.store.request import Requests

@@ -10,8 +10,7 @@ from rowq.model.lifecycle import Change, Dead, Finished, Waiting
 from rowq.model.message import State
 from rowq.model.queue import Policy, dead_topic
 from rowq.store import groups
-from rowq.store.lock import lock_keys
-from rowq.store.locked_message import LockedMessage, hold_waiting
+from rowq.store.locked_message import LockedMessage, hold_waiting, lock_keys
 from rowq.store.place import put_ready, put_scheduled, take_out
 from rowq.store.transaction import Transaction
 

@@ -11,7 +11,7 @@ DEFECTS = (
         file="rowq/engine/group_commit.py",
         old=("        try:\n            perform_together(self._perform, batch)\n        finally:\n            self._answer(batch)"),
         new="        self._answer(batch)\n        perform_together(self._perform, batch)",
-        tests=("tests/engine/test_fusion.py::test_nobody_is_answered_before_the_whole_batch_is_through",),
+        tests=("tests/engine/test_group_commit.py::test_nobody_is_answered_before_the_whole_batch_is_through",),
     ),
     Defect(
         name="a-failed-commit-is-a-success",
@@ -90,7 +90,7 @@ DEFECTS = (
     Defect(
         name="the-body-goes-before-its-state",
         breaks="A body is deleted before the state row that is its lock.",
-        file="rowq/store/changes.py",
+        file="rowq/store/transaction.py",
         old='    "delete_leased": None,\n',
         new='    "delete_message": None,\n    "delete_leased": None,\n',
         tests=("tests/store/test_queries.py::test_a_state_row_goes_before_its_body_and_comes_after_it",),
@@ -162,7 +162,7 @@ DEFECTS = (
     Defect(
         name="a-cancelled-verb-is-told-before-its-end",
         breaks="A verb within an awaited transaction is answered as cancelled while its connection still waits for the database.",
-        file="rowq/store/greenlet_bridge.py",
+        file="rowq/store/server/greenlet_bridge.py",
         old="            cancelled = error\n",
         new="            raise\n",
         tests=("tests/engine/test_flight.py::test_a_cancellation_strikes_what_it_waits_for_and_not_the_cleaning_up",),

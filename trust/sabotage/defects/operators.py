@@ -56,7 +56,7 @@ DEFECTS = (
     Defect(
         name="a-pause-is-ignored-at-one-stroke",
         breaks="A paused queue on PostgreSQL goes on delivering to many who ask together.",
-        file="rowq/store/single_statement.py",
+        file="rowq/store/claim.py",
         old="policy is None or policy.paused or",
         new="policy is None or",
         tests=("tests/contract/test_pausing.py::test_a_paused_queue_hands_out_nothing_however_often_it_is_asked[postgresql-sync]",),
@@ -75,7 +75,7 @@ DEFECTS = (
         file="rowq/store/transfer/exporter.py",
         old='    "place_scheduled": State.SCHEDULED,\n',
         new="",
-        tests=("tests/copying/test_arriving.py::test_every_option_arrives[sqlite-sqlite]",),
+        tests=("tests/transfer/test_arriving.py::test_every_option_arrives[sqlite-sqlite]",),
     ),
     Defect(
         name="a-copy-begins-anew",
@@ -83,7 +83,7 @@ DEFECTS = (
         file="rowq/transfer/route.py",
         old="            progress.advance(tx, self.identity, self.courses, part, reached)\n",
         new="",
-        tests=("tests/copying/test_restarting.py::test_cut_off_at_any_transaction_it_goes_on[before]",),
+        tests=("tests/transfer/test_restarting.py::test_cut_off_at_any_transaction_it_goes_on[before]",),
     ),
     Defect(
         name="cursors-of-another-state",

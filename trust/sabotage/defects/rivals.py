@@ -57,7 +57,7 @@ DEFECTS = (
     Defect(
         name="no-lock-on-a-new-group",
         breaks="Two senders that begin a group at the same moment both become its head.",
-        file="rowq/store/lock.py",
+        file="rowq/store/locked_message.py",
         old='        session.many("reserve_group", ("queue", "group_key"), [(queue, group) for group in groups])',
         new="        pass",
         tests=(
@@ -67,7 +67,7 @@ DEFECTS = (
     Defect(
         name="no-lock-on-a-new-key",
         breaks="Two messages wait under one key.",
-        file="rowq/store/lock.py",
+        file="rowq/store/locked_message.py",
         old='        session.many("reserve_key", ("queue", "message_key"), [(queue, key) for key in keys])',
         new="        pass",
         tests=(
@@ -144,7 +144,7 @@ DEFECTS = (
         file="rowq/store/sql/peq/verbs.sql",
         old="        FOR UPDATE OF ready SKIP LOCKED;",
         new="        FOR UPDATE OF ready;",
-        tests=("tests/doors/peq/test_rivals.py::test_what_one_transaction_holds_the_others_pass_over",),
+        tests=("tests/compat/peq/test_rivals.py::test_what_one_transaction_holds_the_others_pass_over",),
         hangs=30,
     ),
 )

@@ -67,7 +67,7 @@ DEFECTS = (
         file="rowq/server/auth/authentication.py",
         old="        if right not in self._rights:",
         new="        if False:",
-        tests=("tests/server/test_gate.py::test_the_same_secret_in_configuration_and_database_opens_what_the_database_says",),
+        tests=("tests/server/test_authentication.py::test_the_same_secret_in_configuration_and_database_opens_what_the_database_says",),
     ),
     Defect(
         name="a-route-for-anybody",
@@ -83,7 +83,7 @@ DEFECTS = (
         file="rowq/server/auth/authentication.py",
         old="if queue is not None and not self.sees_all and not self.reaches(queue):",
         new="if False:",
-        tests=("tests/server/test_gate.py::TestRights::test_a_right_is_checked_with_the_queue",),
+        tests=("tests/server/test_authentication.py::TestRights::test_a_right_is_checked_with_the_queue",),
     ),
     Defect(
         name="patterns-are-prefixes",
@@ -139,7 +139,7 @@ DEFECTS = (
         file="rowq/server/auth/authentication.py",
         old="            if not is_local_host(value):",
         new="            if False:",
-        tests=("tests/server/test_gate.py::TestWithoutKeys::test_whoever_names_us_otherwise_may_not",),
+        tests=("tests/server/test_authentication.py::TestWithoutKeys::test_whoever_names_us_otherwise_may_not",),
     ),
     Defect(
         name="any-origin",
@@ -147,7 +147,7 @@ DEFECTS = (
         file="rowq/server/auth/authentication.py",
         old='(origin is not None and origin.partition(b"://")[2] != host)',
         new="False",
-        tests=("tests/server/test_gate.py::TestCredentials::test_a_browser_that_adds_basic_by_itself_is_no_proof_of_a_wish",),
+        tests=("tests/server/test_authentication.py::TestCredentials::test_a_browser_that_adds_basic_by_itself_is_no_proof_of_a_wish",),
     ),
     Defect(
         name="no-lockout",
@@ -155,7 +155,7 @@ DEFECTS = (
         file="rowq/server/auth/authentication.py",
         old="            self._lockout.failed(address)\n",
         new="",
-        tests=("tests/server/test_gate.py::TestLockout::test_whoever_guesses_ten_times_is_not_listened_to_for_a_minute",),
+        tests=("tests/server/test_authentication.py::TestLockout::test_whoever_guesses_ten_times_is_not_listened_to_for_a_minute",),
     ),
     Defect(
         name="tokens-never-end",
@@ -163,7 +163,7 @@ DEFECTS = (
         file="rowq/server/auth/token.py",
         old="if digest is None or expires_at <= self._now():",
         new="if digest is None:",
-        tests=("tests/server/test_gate.py::TestTokens::test_a_token_lasts_a_minute",),
+        tests=("tests/server/test_authentication.py::TestTokens::test_a_token_lasts_a_minute",),
     ),
     Defect(
         name="revoked-keys-go-on",
@@ -171,7 +171,9 @@ DEFECTS = (
         file="rowq/server/auth/authentication.py",
         old="return self._by_digest.get(identity.digest) is identity",
         new="return True",
-        tests=("tests/server/test_gate.py::TestKeysThatComeAndGo::test_whoever_was_let_in_stays_as_long_as_their_key_is_what_it_was",),
+        tests=(
+            "tests/server/test_authentication.py::TestKeysThatComeAndGo::test_whoever_was_let_in_stays_as_long_as_their_key_is_what_it_was",
+        ),
     ),
     Defect(
         name="bodies-without-limit",

@@ -51,7 +51,7 @@ DEFECTS = (
         file="rowq/store/stream/stage.py",
         old="    if is_new:\n        _publish_all",
         new="    if True:\n        _publish_all",
-        tests=("tests/tabular/test_publishing.py::test_a_version_is_published_once[sqlite]",),
+        tests=("tests/tables/test_publishing.py::test_a_version_is_published_once[sqlite]",),
     ),
     Defect(
         name="half-a-batch-is-published",
@@ -59,7 +59,7 @@ DEFECTS = (
         file="rowq/store/stream/stage.py",
         old="        _check_whole(tx, dict(stages))\n",
         new="",
-        tests=("tests/tabular/test_publishing.py::test_what_nobody_asks_for_again_is_published_and_not_remembered[sqlite]",),
+        tests=("tests/tables/test_publishing.py::test_what_nobody_asks_for_again_is_published_and_not_remembered[sqlite]",),
     ),
     Defect(
         name="an-archive-is-not-verified",
@@ -83,6 +83,6 @@ DEFECTS = (
         file="rowq/store/postgresql/watermark.py",
         old="            if not mark.writers:",
         new="            if True:",
-        tests=("tests/tabular/test_horizon.py::test_nothing_above_an_open_transaction_appears_and_nothing_of_it_is_missed[postgresql]",),
+        tests=("tests/tables/test_watermark.py::test_nothing_above_an_open_transaction_appears_and_nothing_of_it_is_missed[postgresql]",),
     ),
 )

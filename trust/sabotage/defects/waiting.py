@@ -92,6 +92,6 @@ DEFECTS = (
         file="rowq/engine/group_commit.py",
         old="            if heir is not None and heir.gate.locked():\n                heir.gate.release()",
         new="            pass",
-        tests=("tests/engine/test_fusion.py::test_the_turn_is_handed_on_without_anybody_looking_up",),
+        tests=("tests/engine/test_group_commit.py::test_the_turn_is_handed_on_without_anybody_looking_up",),
     ),
 )

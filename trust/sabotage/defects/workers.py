@@ -11,7 +11,7 @@ DEFECTS = (
         file="rowq/worker/plan.py",
         old="    if isgenerator(answer) or isasyncgen(answer):",
         new="    if False:",
-        tests=("tests/workers/test_consuming.py::test_a_message_for_which_nothing_was_done_is_not_acked",),
+        tests=("tests/worker/test_consuming.py::test_a_message_for_which_nothing_was_done_is_not_acked",),
     ),
     Defect(
         name="holds-what-is-lost",
@@ -19,7 +19,7 @@ DEFECTS = (
         file="rowq/worker/in_flight.py",
         old="until if outcome is Outcome.DONE else 0.0",
         new="until",
-        tests=("tests/workers/test_hand.py::test_what_could_not_be_extended_is_lost_and_not_asked_for_again",),
+        tests=("tests/worker/test_hand.py::test_what_could_not_be_extended_is_lost_and_not_asked_for_again",),
     ),
     Defect(
         name="begins-what-is-anothers",
@@ -27,7 +27,7 @@ DEFECTS = (
         file="rowq/worker/in_flight.py",
         old="                if self._until[delivery.receipt] > now:\n                    return delivery\n",
         new="                return delivery\n",
-        tests=("tests/workers/test_hand.py::test_what_has_run_out_in_the_hand_is_not_begun",),
+        tests=("tests/worker/test_hand.py::test_what_has_run_out_in_the_hand_is_not_begun",),
     ),
     Defect(
         name="leases-are-not-extended",
@@ -35,7 +35,7 @@ DEFECTS = (
         file="rowq/worker/consumer_loop.py",
         old="receipts = self.hand.ending_before(began + self._lease * 2 / 3)",
         new="receipts: list[str] = []",
-        tests=("tests/workers/test_consuming.py::test_a_lease_is_extended_while_the_function_runs",),
+        tests=("tests/worker/test_consuming.py::test_a_lease_is_extended_while_the_function_runs",),
     ),
     Defect(
         name="fresh-messages-are-kept",
@@ -43,6 +43,6 @@ DEFECTS = (
         file="rowq/worker/in_flight.py",
         old="        self._finished.released += self._fresh\n",
         new="",
-        tests=("tests/workers/test_consuming.py::test_stopping_finishes_what_is_begun_and_gives_the_rest_back_uncounted",),
+        tests=("tests/worker/test_consuming.py::test_stopping_finishes_what_is_begun_and_gives_the_rest_back_uncounted",),
     ),
 )

@@ -16,8 +16,7 @@ from starlette.routing import Router
 
 from rowq.errors import InvalidArgument, Unauthorized
 from rowq.server.admin.context import AdminContext
-from rowq.server.admin.page import Page
-from rowq.server.admin.pages import PAGES
+from rowq.server.admin.pages import PAGES, Page
 from rowq.server.admin.request import AdminRequest
 from rowq.server.admin.session import SAFE, Visitor
 from rowq.server.http import answers, asgi

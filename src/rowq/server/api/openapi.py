@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 import rowq
-from rowq.engine.maintenance_tasks import SWEEPS
+from rowq.engine.maintenance import SWEEPS
 from rowq.server.api import descriptions, examples
 from rowq.server.api.route import EVENTS, JSON, LINES, Route
 from rowq.wire import MessageBody, Problem, SendBody

@@ -7,8 +7,7 @@ from http import HTTPStatus
 from msgspec import Struct
 from starlette.responses import Response
 
-from rowq.engine.maintenance import Swept
-from rowq.engine.maintenance_tasks import SWEEPS, Sweep
+from rowq.engine.maintenance import SWEEPS, Sweep, Swept
 from rowq.errors import RowqError, ServerUnavailable
 from rowq.server.api.request import ApiRequest
 from rowq.server.http.errors import HttpError

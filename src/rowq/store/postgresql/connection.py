@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 
 from rowq.errors import StoreReadOnly
-from rowq.store import greenlet_bridge
 from rowq.store.postgresql.errors import is_worth_another_try, refusal
 from rowq.store.postgresql.pipeline import Pipeline
 from rowq.store.postgresql.session import PostgresqlQueries, PostgresqlSession
+from rowq.store.server import greenlet_bridge
 from rowq.store.server.connections import Connections, Refused
 
 LOCK_TIMEOUT_MS = 200

@@ -14,7 +14,6 @@ from psycopg import pq
 
 from rowq.clock import running
 from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreUnavailable
-from rowq.store import greenlet_bridge
 from rowq.store.app_connection import refusal
 from rowq.store.dialect import ArrowDriver, Finding, Session
 from rowq.store.postgresql import peq
@@ -27,6 +26,7 @@ from rowq.store.postgresql.session import PostgresqlQueries, PostgresqlSession
 from rowq.store.postgresql.vacuum import Vacuum
 from rowq.store.postgresql.watermark import PostgresqlWatermark
 from rowq.store.retry import ConnectionLost
+from rowq.store.server import greenlet_bridge
 from rowq.store.server.dialect import ServerDialect
 
 Durability = Literal["send", "full", "normal"]

@@ -17,9 +17,9 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.rows import tuple_row
 
-from rowq.store import greenlet_bridge
 from rowq.store.dialect import Row
 from rowq.store.postgresql.types import adapt, wired
+from rowq.store.server import greenlet_bridge
 
 AppConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 """The second only in a flight."""

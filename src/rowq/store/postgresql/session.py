@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from rowq.model.draft import HARMLESS, HAS_DEADLINE
 from rowq.model.member import width
-from rowq.store import greenlet_bridge
 from rowq.store.dialect import Acks, Row, Session, Slots
 from rowq.store.notify.notifier import Place
 from rowq.store.postgresql.pipeline import Line, Statement
 from rowq.store.postgresql.types import Numbers, column_of
 from rowq.store.query import LIST_PARAMETER, PARAMETER, VALUES, Queries, read_sql
+from rowq.store.server import greenlet_bridge
 
 T = TypeVar("T")
 

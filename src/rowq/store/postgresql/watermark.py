@@ -7,8 +7,7 @@ import time
 from typing import NamedTuple
 
 from rowq.clock import running
-from rowq.store.dialect import Dialect, Session
-from rowq.store.watermark import PATIENCE
+from rowq.store.dialect import PATIENCE, Dialect, Session
 
 _PAUSE = 0.01
 _PREPARED = "-1/"

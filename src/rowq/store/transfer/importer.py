@@ -16,8 +16,7 @@ from rowq.model.lifecycle import Dead, Waiting
 from rowq.model.message import State
 from rowq.store import groups
 from rowq.store.dialect import Row, Session
-from rowq.store.lock import lock_groups, lock_keys
-from rowq.store.locked_message import LockedMessage, hold_waiting
+from rowq.store.locked_message import LockedMessage, hold_waiting, lock_groups, lock_keys
 from rowq.store.place import put_back, take_out
 from rowq.store.transaction import Transaction
 from rowq.store.transfer.exporter import FinishedLine, Leaving

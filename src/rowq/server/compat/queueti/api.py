@@ -28,7 +28,7 @@ from rowq.server.compat.request import Adopted, CompatRequest
 from rowq.server.http.errors import to_answer
 from rowq.server.http.reading import decode
 from rowq.server.service import Service
-from rowq.store import duty
+from rowq.store import registry
 from rowq.store.call import Execute
 from rowq.store.lookup import ambiguous
 
@@ -238,7 +238,7 @@ class CompatApi:
 
 async def reap_if_first(service: Service, holder: str, due: int) -> bool:
     """The duty lasts until the next minute begins: no schedule comes twice before."""
-    is_first = await service.engine.driver.perform(Execute(lambda work: duty.take(work, REAPER, holder, due + 59_000), durable=False))
+    is_first = await service.engine.driver.perform(Execute(lambda tx: registry.take_duty(tx, REAPER, holder, due + 59_000), durable=False))
     if is_first:
         deleted = await service.ask(service.engine.upkeep.reap(), REAPER)
         _log.info("the delete reaper of queue-ti has deleted %d messages", deleted)

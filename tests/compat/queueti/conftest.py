@@ -1,0 +1,41 @@
+"""A server with the door of queue-ti open, on each database, whose time is moved by hand and that sweeps when it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowq import ManualClock
+from rowq.model.access import KnownKey
+from rowq.server.auth.authentication import Authenticator
+from rowq.server.compat.registry import open_doors, to_options
+from tests.compat.queueti.asking import Topics
+from tests.support.blocking import LoopThread
+from tests.support.database import KINDS, new_database
+from tests.support.server import Server
+
+Open = Callable[..., Topics]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, loop: LoopThread, clock: ManualClock) -> Iterator[Open]:
+    """Opens the door in front of a database: `kind` of it, `keys` to it, and what `[doors.queueti]` says."""
+    with ExitStack() as stack:
+
+        def open_one(kind: str = "sqlite", keys: tuple[KnownKey, ...] = (), **options: Any) -> Topics:
+            doors = open_doors(("queueti",), {"queueti": to_options("queueti", options, "[doors.queueti]")})
+            url = new_database(kind, tmp_path).url
+            server = Server(loop, url, authenticator=Authenticator(keys), doors=doors, clock=clock, upkeep=False)
+            stack.callback(server.stop)
+            return Topics(server)
+
+        yield open_one
+
+
+@pytest.fixture(params=KINDS)
+def topics(request: pytest.FixtureRequest, opened: Open) -> Topics:
+    return opened(request.param)
