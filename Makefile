@@ -29,7 +29,7 @@ help: ## Say what can be made
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 test: $(VENV)/.has-dev $(VENV)/.has-java tools $(VENV)/.has-dev-mysqlclient ## Run the tests that every change has to pass: all databases, HTTP, browser, Spark
-	@$(if $(ARGS),,echo "Testing with $(WORKERS) processes: 11 to 15 minutes on two cores. A dot is a test that passed.")
+	@$(if $(ARGS),,echo "Testing with $(WORKERS) processes: 8 to 15 minutes on two cores. A dot is a test that passed.")
 	$(PYTEST) $(ARGS)
 
 prove: $(VENV)/.has-dev $(VENV)/.has-java tools $(VENV)/.has-dev-mysqlclient ## Run the tests that `make test` leaves out, then `make sabotage`
@@ -49,7 +49,7 @@ audit: $(VENV)/.has-audit ## Ask PyPI which of the packages that rowq uses have 
 	@$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement $(VENV)/audited.txt || { \
 	    echo "No clean audit: either a package has a known hole, or PyPI's advisories could not be read for one (see above)." >&2; exit 1; }
 
-format: $(VENV)/.has-dev ## Format the code, and mend what lint can mend itself
+format: $(VENV)/.has-dev ## Format the code, and apply lint's automatic fixes
 	$(BIN)/ruff check --fix-only $(TREES)
 	$(BIN)/ruff format $(TREES)
 

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def place_order(shop: sqlite3.Connection, broker: rowq.Broker, customer: str, article: str) -> int:
-    """Both or neither: the shop's transaction is committed at the end of the block, or rolled back by any error in it."""
+    """Write both or neither: the block commits the shop's transaction at its end, and rolls it back on any error."""
     with shop:
         row = shop.execute("INSERT INTO orders (customer, article) VALUES (?, ?) RETURNING number", (customer, article)).fetchone()
         number = int(row[0])
@@ -52,7 +52,7 @@ def place_order(shop: sqlite3.Connection, broker: rowq.Broker, customer: str, ar
 
 
 def send_mails(shop: sqlite3.Connection, broker: rowq.Broker) -> int:
-    """What a mailer would do all day: here it stops at the first empty answer."""
+    """A mailer would do this in an endless loop; here it stops at the first empty receive."""
     count = 0
     while deliveries := broker.receive("mails", max=10):
         for delivery in deliveries:

@@ -1,9 +1,9 @@
-"""Workers: three threads share a queue; what fails is tried again, what can never succeed becomes a dead letter and is mended.
+"""Workers: three threads share a queue. A job that fails is retried; one that cannot succeed becomes a dead letter and is redriven.
 
     python examples/workers.py
 
 Each job resizes a picture. One picture is on a disk that answers only at the third attempt: it comes back after a short pause.
-One is no picture at all: it is rejected at once. An operator looks at the dead letters, mends the cause, and redrives them.
+One file is not a picture: it is rejected at once. An operator inspects the dead letters, fixes the cause, and redrives them.
 """
 
 # ruff: noqa: T201  # an example talks to its reader
@@ -24,7 +24,7 @@ class NotAPicture(Exception):
 
 
 class Studio:
-    """Where the work is done. It forgives nothing at first."""
+    """Resizes pictures. At first it cannot read text files."""
 
     def __init__(self) -> None:
         self.reads_text = False
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def work_off(broker: rowq.Broker, studio: Studio) -> None:
-    """Three workers, until nothing waits, runs or backs off any more."""
+    """Run three workers until no message is ready, leased or waiting for a retry."""
     workers = [threading.Thread(target=work, args=(broker, studio, f"worker {number}")) for number in (1, 2, 3)]
     for worker in workers:
         worker.start()

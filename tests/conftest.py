@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from rowq import ManualClock
-from rowq.engine import call_queue
+from rowq.engine import group_commit
 from tests.support.blocking import LoopThread
 from tests.support.cover import cover, is_short
 from tests.support.database import KINDS, Database, new_database
@@ -111,7 +111,7 @@ def answers_stay_fresh(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     """A receive whose answer took over a quarter of its lease is not given to the caller, by the machine's clock: a machine that stands
     still for a moment would change what a test sees. tests/disasters, which holds that promise, goes by the true clock."""
     if "disasters" not in request.path.parts:
-        monkeypatch.setattr(call_queue, "running", lambda: 0.0)
+        monkeypatch.setattr(group_commit, "running", lambda: 0.0)
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
-"""Revenue by hour and city: a stream of orders becomes Parquet for analysts, and messages for whoever acts on them.
+"""Revenue by hour and city: a stream of orders becomes Parquet for analysts, and messages for other programs.
 
     python examples/orders/revenue.py sqlite:///shop.db out
 
-Orders are taken from the queue `orders` in batches. An hour is told once it is over, ten minutes after its end by the clock of the
-orders themselves. A batch is written to two places, to each under its number: after a crash the same batch comes again under the same
-number, replaces its own files, and is not sent a second time.
+The stream consumes the queue `orders` in batches. It writes the sum of an hour ten minutes after its end, by the times of the orders.
+A batch is written to two destinations, to each under its number: after a crash the same batch comes again under the same number,
+replaces its own files, and is not sent a second time.
 """
 
 # ruff: noqa: T201  # an example talks to its reader
@@ -23,7 +23,7 @@ ORDER = "`order` bigint, city string, amount decimal(10,2), at timestamp"
 
 
 def read_orders(spark: SparkSession, url: str) -> DataFrame:
-    """The stream has a name: whoever runs it again goes on with what was not done."""
+    """The `streamId` stays the same, so the next run continues with the unfinished messages."""
     options = {"url": url, "queue": "orders", "streamId": "revenue"}
     messages = spark.readStream.format("rowq").options(**options).load()
     return messages.select(F.from_json("payload_text", ORDER).alias("it")).select("it.*")
@@ -42,7 +42,7 @@ def main(url: str, folder: Path) -> None:
         hours.persist()
         hours.write.mode("overwrite").parquet(str(folder / "revenue" / f"batch={number}"))
         results = hours.select(F.to_json(F.struct("*")).alias("payload"))
-        # With a new checkpoint batches are numbered from 0 again, and are others: the id of the query, which the checkpoint keeps, tells.
+        # A new checkpoint numbers its batches from 0 again. The id of the query, which the checkpoint stores, tells them apart.
         query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         transaction = {"txnAppId": f"revenue-{query}", "txnVersion": str(number)}
         results.write.format("rowq").mode("append").options(url=url, queue="results", **transaction).save()

@@ -1,8 +1,9 @@
-"""A worker that does nothing else: it takes messages of a queue from a server or a database, until it is told to stop.
+"""A worker program: it consumes a queue of a server or a database until it is told to stop.
 
     ROWQ_URL=http://localhost:8080 python examples/worker/worker.py orders
 
-`deploy/compose.yaml` runs it beside a server. SIGTERM and Ctrl-C end it after what it has begun; a server that is away is waited for.
+`deploy/compose.yaml` runs it next to a server. On SIGTERM and Ctrl-C it finishes its messages in flight and exits. If the server is
+unavailable, it waits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _log = logging.getLogger("worker")
 
 
 def handle(delivery: rowq.Delivery) -> None:
-    """Your own work. When it returns, the message is acked; when it raises, the message comes again after ten seconds."""
+    """Your own code. When it returns, the message is acked; when it raises, the message comes back after ten seconds."""
     _log.info("%s, attempt %d: %s", delivery.id, delivery.attempt, delivery.payload)
 
 

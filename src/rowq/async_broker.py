@@ -53,7 +53,7 @@ class AwaitedConnection(Protocol):
 
 
 class AsyncBroker:
-    """The queue, in process, for coroutines. Made by `rowq.connect_async(url)`; the database is opened by `async with`.
+    """The queue, in process, for coroutines. Created by `rowq.connect_async(url)`; `async with` opens the database.
 
     >>> async with rowq.connect_async("sqlite:///jobs.db") as broker:  # doctest: +SKIP
     ...     await broker.send("emails", {"to": "ada@example.com"})
@@ -153,8 +153,8 @@ class AsyncBroker:
     def within(self, connection: Any) -> Within: ...
 
     def within(self, connection: Any) -> Within | AsyncWithin:
-        """As `Broker.within`. The verbs are coroutines where your connection is awaited as well; else they are plain methods, and it
-        decides which thread they run in."""
+        """As `Broker.within`. The verbs are coroutines if your connection is awaited too; else they are plain methods, to be called in a
+        thread that your connection allows."""
         store = self._engine().store
         self._engine().check_open()
         return AsyncWithin(store, connection) if is_awaited(connection) and store.dialect.can_bridge else Within(store, connection)
@@ -171,7 +171,7 @@ class AsyncBroker:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
 
-    # What operators do: look, repair, set up queues, keys and streams.
+    # For operators: inspect, repair, configure queues, keys and streams.
 
     async def get(self, id: str, *, queue: str | None = None) -> Message:
         return await self._look(self._engine().insights.get, id, queue)
@@ -180,7 +180,7 @@ class AsyncBroker:
         return await self._look(self._engine().insights.browse, queue, **options)
 
     async def failures(self, queue: str, *, limit: int = 100) -> Failures:
-        """Why dead letters died: the newest 10,000, put together by reason and by errors that mean the same."""
+        """Why dead letters died: the newest 10,000, grouped by reason and by errors that mean the same."""
         return await self._look(self._engine().insights.failures, queue, limit=limit)
 
     async def stats(self, queue: str) -> Stats:
@@ -193,7 +193,7 @@ class AsyncBroker:
         return await self._look(self._engine().insights.audit, id, queue)
 
     async def actions(self, queue: str | None = None, *, limit: int = 100) -> list[Event]:
-        """What operators did to queues (configured, paused, purged …), the newest first."""
+        """What operators did to queues (configured, paused, purged …), newest first."""
         return await self._look(self._engine().insights.actions, queue, limit)
 
     async def keys(self, prefix: KvKey = ()) -> list[KvEntry]:
@@ -206,11 +206,11 @@ class AsyncBroker:
         return await self._look(self._engine().insights.settings, queue)
 
     async def policy(self, queue: str) -> Policy:
-        """What holds for a queue: its settings, and the defaults where nothing is set."""
+        """The effective settings of a queue: its own, else the defaults."""
         return await self._look(self._engine().insights.policy, queue)
 
     async def origins(self, queue: str) -> dict[str, Origin]:
-        """Where each setting of a queue gets its value from: "queue", "server" (the broker's `defaults`) or "default"."""
+        """Where the value of each setting of a queue comes from: "queue", "server" (the broker's `defaults`) or "default"."""
         return await self._look(self._engine().insights.origins, queue)
 
     async def configure(self, queue: str, **settings: Unpack[SettingsOptions]) -> Settings:

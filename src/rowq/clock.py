@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 def running() -> float:
-    """Seconds that only ever grow, also while the machine sleeps where the system counts that; since when is anybody's guess."""
+    """Seconds that never decrease, and continue while the machine sleeps if the system counts that; the starting point is arbitrary."""
     return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
 
 
@@ -28,12 +28,11 @@ class SystemClock:
 
 _QUESTIONS = 5
 _QUICK, _USABLE = 0.05, 1.0
-"""Seconds that an answer about the time may take, to be believed at once, and to be believed at all."""
+"""Seconds that a response about the time may take to be used at once, and to be used at all."""
 
 
 class SharedClock:
-    """The database's time, as it was when it was last asked, and the time that has passed here since: hosts whose clocks are wrong
-    agree."""
+    """The database's time when it was last asked, plus the time that has passed here since: hosts with wrong clocks agree."""
 
     def __init__(self) -> None:
         self._offset = time.time() - running()
@@ -43,7 +42,7 @@ class SharedClock:
         return int((running() + self._offset) * 1000)
 
     def learn(self, ask: Callable[[], float]) -> None:
-        """Asks for the database's time until an answer comes quickly: a slow one tells it only to half of its delay."""
+        """Asks for the database's time until an answer comes quickly: the error is up to half of its delay."""
         best: tuple[float, float] | None = None
         for _ in range(_QUESTIONS):
             asked_at = running()

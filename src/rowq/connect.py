@@ -1,4 +1,4 @@
-"""connect(url): the one place where the parts are put together."""
+"""connect(url): the one place where the parts are assembled."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ _NO_TRANSACTION = "a server's queue is in another database than your connection:
 
 
 class ConnectOptions(TypedDict, total=False):
-    """What may be said of a connection beside its URL."""
+    """The options of a connection besides its URL."""
 
     clock: Clock | None
     """For tests: `rowq.ManualClock()`."""
     upkeep: bool
-    """False leaves sweeping to others."""
+    """False leaves maintenance to other processes."""
     actor: str | None
-    """Who acts; written into the audit."""
+    """The actor, recorded in the audit."""
     defaults: Settings | None
-    """What holds for queues that say nothing else."""
+    """Settings for queues that have none of their own."""
     timeout: Duration | None
     """How long a call waits for a busy database; also a URL parameter."""
     migrate: bool
-    """False raises SchemaMismatch instead of making or changing tables."""
+    """False raises SchemaMismatch instead of creating or changing tables."""
     redis: str | None
-    """`redis://…`: processes tell each other by it what has become ready, and find settings there. Without it the database tells, as far
-    as it can."""
+    """`redis://…`: processes notify each other through it of ready messages, and cache settings there. Without it the database notifies, as
+    far as it can."""
     api_key: str | None
     """The secret of a key to a server; else ROWQ_API_KEY in the environment."""
 
 
 class RemoteBroker(Broker):
-    """The queue on a server. Made by `rowq.connect("http://…")`; may be used from any number of threads, and in forked processes.
+    """The queue on a server. Created by `rowq.connect("http://…")`; may be used from any number of threads, and in forked processes.
 
-    It is a Broker, so code that takes a Broker takes this one too, and every verb has one signature. A RemoteEngine has the shape of
-    an Engine as far as a broker uses it; the contract suite, which runs over HTTP as well, sees to it that this stays true.
+    It is a Broker, so code that takes a Broker takes this one too, and every verb has one signature. A RemoteEngine has the interface of
+    an Engine as far as a broker uses it; the contract suite, which also runs over HTTP, verifies that.
     """
 
     def __init__(self, address: Address, timeout: float) -> None:
@@ -68,7 +68,7 @@ class RemoteBroker(Broker):
 
 
 class AsyncRemoteBroker(AsyncBroker):
-    """The queue on a server, for coroutines. Made by `rowq.connect_async("http://…")`."""
+    """The queue on a server, for coroutines. Created by `rowq.connect_async("http://…")`."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         super().__init__(lambda: cast(Engine, RemoteEngine(address, timeout)))
@@ -149,8 +149,8 @@ def open_engine(
 
 
 def open_dialect(url: str) -> Dialect:
-    """A database by itself, with its tables: for whoever reads them as they are."""
-    refuse_server(url, "a server gives no tables")
+    """A database with its tables, for callers that read the tables directly."""
+    refuse_server(url, "a server does not give access to tables")
     dialect = _dialect(url, None, must_exist=True)
     try:
         migrations.check(dialect)
@@ -161,7 +161,7 @@ def open_dialect(url: str) -> Dialect:
 
 
 def make_door(url: str, queue: str) -> None:
-    """Makes PEQ's procedures and views for a queue, in a schema of its name, or makes them anew; with the tables, as `connect` does."""
+    """Creates or replaces PEQ's procedures and views for a queue, in a schema of its name; with the tables, as `connect` does."""
     migrate(url)
     dialect = open_dialect(url)
     try:
@@ -171,7 +171,7 @@ def make_door(url: str, queue: str) -> None:
 
 
 def _messengers(dialect: Dialect, redis: str | None) -> tuple[Notifier | None, SettingsCache | None]:
-    """How processes tell each other, and where they find settings without asking the database."""
+    """How processes notify each other, and where they find settings without asking the database."""
     if redis is None:
         return dialect.notifier(), None
     namespace = str(dialect.identity())
@@ -179,7 +179,7 @@ def _messengers(dialect: Dialect, redis: str | None) -> tuple[Notifier | None, S
 
 
 def refuse_server(url: str, why: str) -> None:
-    """For whatever needs the database itself."""
+    """For operations that need the database itself."""
     if _is_remote(url):
         raise InvalidArgument(f"{why}: give the URL of its database")
 
@@ -198,13 +198,13 @@ def _local(options: ConnectOptions) -> dict[str, Any]:
 def _server(
     url: str,
     *,
-    upkeep: bool = True,  # noqa: ARG001  # the server's business, as are the tables
+    upkeep: bool = True,  # noqa: ARG001  # the server decides, as it does about the tables
     migrate: bool = True,  # noqa: ARG001
     timeout: Duration | None = None,
     api_key: str | None = None,
     **others: Any,
 ) -> tuple[Address, float]:
-    """Where to ask, and for how many seconds to try."""
+    """The address of the server, and for how many seconds to try."""
     for name, value in others.items():
         if name not in ConnectOptions.__annotations__:
             raise TypeError(f"connect() got an unexpected keyword argument {name!r}")
@@ -231,11 +231,11 @@ def _dialect(url: str, timeout: Duration | None, *, must_exist: bool = False) ->
             return open_mariadb(parts, options, seconds)
         if parts.scheme == "sqlite" and not parts.netloc and parts.path.startswith("/"):
             return open_sqlite(parts, options, seconds, must_exist=must_exist)
-    except ValueError:  # whose words may hold a part of a password
+    except ValueError:  # its text may contain part of a password
         raise InvalidArgument(NO_URL) from None
-    wrong = {"": "this is no URL", "sqlite": "three slashes stand before a path of SQLite"}
+    wrong = {"": "this is not a URL", "sqlite": "a SQLite path follows three slashes"}
     raise InvalidArgument(
-        f"{wrong.get(parts.scheme, f'rowq knows no database behind {parts.scheme}://…')}: "
+        f"{wrong.get(parts.scheme, f'rowq does not know a database for {parts.scheme}://…')}: "
         "use sqlite:///jobs.db, sqlite:////absolute/path/jobs.db, "
         "postgresql://user:password@host/database, mariadb://user:password@host/database, or http://host:8080 for a server"
     )

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 
 class RowqError(Exception):
-    """The family name. `code` never changes between releases; HTTP sends the same one."""
+    """The base class. `code` never changes between releases; HTTP sends the same one."""
 
     code: ClassVar[str] = "internal"
 
 
 class InvalidArgument(RowqError):
-    """A value that no queue could take: a malformed name, a negative duration, a wrong type."""
+    """A value that no queue accepts: a malformed name, a negative duration, a wrong type."""
 
     code = "invalid_argument"
 
@@ -25,7 +25,7 @@ class InvalidReceipt(InvalidArgument):
 
 
 class ReceiptRequired(InvalidArgument):
-    """The queue settles by receipt alone, and an id was given."""
+    """The queue settles by receipt only, and an id was given."""
 
     code = "receipt_required"
 
@@ -49,7 +49,7 @@ class PayloadRejected(InvalidArgument):
 
 
 class LeaseLost(RowqError):
-    """The receipt is no longer current: the lease ran out and the message moved on, or it was settled already."""
+    """The receipt is no longer current: the lease expired and the message moved on, or it was already settled."""
 
     code = "lease_lost"
 
@@ -61,13 +61,13 @@ class QueueFull(RowqError):
 
 
 class NotFound(RowqError):
-    """Nothing of that name or id is here."""
+    """Nothing with that name or id exists."""
 
     code = "not_found"
 
 
 class QueueNotFound(NotFound):
-    """No queue has that name. `alike`: names that are much like it, and may have been meant."""
+    """No queue has that name. `alike`: similar names, which may have been meant."""
 
     code = "queue_not_found"
 
@@ -77,7 +77,7 @@ class QueueNotFound(NotFound):
         self.alike = alike
 
     def among(self, sees: Callable[[str], bool]) -> QueueNotFound:
-        """The same for a caller who may not know of every queue."""
+        """The same for a caller that may not know of every queue."""
         return QueueNotFound(self.sentence, [name for name in self.alike if sees(name)])
 
 
@@ -92,7 +92,7 @@ class AmbiguousId(RowqError):
 
 
 class IdTaken(RowqError):
-    """Another message already carries the id that the caller brought."""
+    """Another message already has the id that the caller chose."""
 
     code = "id_taken"
 
@@ -110,13 +110,13 @@ class Unauthorized(RowqError):
 
 
 class Forbidden(RowqError):
-    """The key is known, and may not do this."""
+    """The key is valid, but may not do this."""
 
     code = "forbidden"
 
 
 class TooManyFailures(RowqError):
-    """Wrong keys came from this address again and again: it is not listened to for a while."""
+    """Wrong keys came repeatedly from this address: its requests are refused for a while."""
 
     code = "too_many_failures"
 
@@ -134,7 +134,7 @@ class StoreError(RowqError):
 
 
 class StoreBusy(StoreError):
-    """Somebody else held the database for longer than the timeout. Nothing was written; try again."""
+    """The database was locked for longer than the timeout. Nothing was written; try again."""
 
     code = "store_busy"
 
@@ -166,7 +166,7 @@ class SchemaMismatch(StoreUnavailable):
 
 
 class OutcomeUnknown(StoreError):
-    """The commit was sent, and its answer was lost: it may or may not have been written."""
+    """The commit was sent, but its answer was lost: it may or may not have been written."""
 
     code = "outcome_unknown"
 
@@ -190,19 +190,19 @@ class CheckpointMismatch(RowqError):
 
 
 class LakeError(RowqError):
-    """An archive is not as its manifest says, or could not be written as it was planned."""
+    """An archive does not match its manifest, or could not be written as planned."""
 
     code = "lake_error"
 
 
 class LakeBusy(LakeError):
-    """Others write to the same lake. Nothing was written; try again."""
+    """Other processes write to the same lake. Nothing was written; try again."""
 
     code = "lake_busy"
 
 
 class LakeMismatch(LakeError):
-    """The lake belongs to another database, or one of the two was brought back from a backup."""
+    """The lake belongs to another database, or one of the two was restored from a backup."""
 
     code = "lake_mismatch"
 
@@ -212,36 +212,36 @@ class StreamNotFound(NotFound):
 
 
 class StreamTaken(RowqError):
-    """Another query has claimed the stream since: it goes on, and this one stops."""
+    """Another query has claimed the stream since: it continues, and this one stops."""
 
     code = "stream_taken"
 
 
 class StreamRevoked(RowqError):
-    """An operator has sent the stream's batches back to their queues: whoever remembers them must not go on."""
+    """An operator has returned the stream's batches to their queues: a query that remembers them must not continue."""
 
     code = "stream_revoked"
 
 
 class DatabaseRestored(RowqError):
-    """The checkpoint knows of more than the database: that was restored from a backup, or is another one."""
+    """The checkpoint is ahead of the database, which was restored from a backup, or is another one."""
 
     code = "database_restored"
 
 
 class HeldByStream(RowqError):
-    """The message is in a batch of a stream, which only the stream or an operator's revoke or quarantine takes it out of."""
+    """The message is in a batch of a stream; only the stream, or an operator's revoke or quarantine, can remove it."""
 
     code = "held_by_stream"
 
 
 class ConsumerGone(RowqError):
-    """The consumer was silent for too long and was taken for dead. Register again."""
+    """The consumer was silent for too long and was considered dead. Register again."""
 
     code = "consumer_gone"
 
 
 class StagingLost(RowqError):
-    """Messages that were put down to be published are gone. Nothing was published; write them again."""
+    """Messages that were staged to be published are gone. Nothing was published; write them again."""
 
     code = "staging_lost"

@@ -1,5 +1,4 @@
-"""What travels over HTTP: the bodies of requests and answers, as the server and the client both read and write them. Those of messages,
-queues and settings that somebody looks at are in wire.py.
+"""What travels over HTTP: the bodies of requests and responses, as server and client both read and write them.
 
 Durations are milliseconds and end in `_ms`; times are milliseconds since 1970, UTC. A payload is any JSON value in `payload`, or
 bytes in `payload_base64`. OpenAPI is generated from these types.
@@ -63,7 +62,7 @@ class SentMany(Struct):
 
 
 class ReceiveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """How many messages to take at most, how long to wait for the first, and for how long they are yours."""
+    """How many messages to take at most, how long to wait for the first, and how long to hold them."""
 
     max: Annotated[int, Meta(ge=1, le=1_000)] = 1
     wait_ms: Annotated[int, Meta(ge=0, le=MAX_POLL_MS)] = 0
@@ -74,7 +73,7 @@ class ReceiveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class DeliveryBody(Struct):
-    """A message that is yours until `lease_until`. Exactly one of `payload` and `payload_base64` is there."""
+    """A message leased to you until `lease_until`. It has exactly one of `payload` and `payload_base64`."""
 
     id: str
     receipt: str
@@ -103,7 +102,7 @@ class RejectBody(AckBody, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class NackBody(RejectBody, forbid_unknown_fields=True, omit_defaults=True):
-    """`counts: false` releases: it was not the consumer's fault, and costs the message no attempt."""
+    """`counts: false` releases the message without counting an attempt."""
 
     delay_ms: Millis | None = None
     counts: bool = True
@@ -121,7 +120,7 @@ class ExtendBody(AckBody, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Result(Struct, omit_defaults=True):
-    """`lease_until` is there after an extend that is done."""
+    """`lease_until` is set after a successful extend."""
 
     receipt: str
     outcome: Outcome
@@ -133,7 +132,7 @@ class Results(Struct):
 
 
 class RedriveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Which dead letters: those named, those that match, those that are both, or all."""
+    """Which dead letters: those named, those that match, those that do both, or all."""
 
     ids: Annotated[list[Storable], Meta(max_length=10_000)] | None = None
     reason: Storable | None = None
@@ -148,7 +147,7 @@ class RedriveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Count(Struct):
-    """How many messages it came to."""
+    """How many messages were affected."""
 
     count: int
 
@@ -169,7 +168,7 @@ def of_backoff(backoff: Backoff | None) -> BackoffMs | None:
 
 
 class MessageLook(Struct, omit_defaults=True):
-    """A message looked at, not taken. What does not apply to its state is left out."""
+    """A message as read, not leased. What does not apply to its state is left out."""
 
     id: str
     queue: str
@@ -201,14 +200,14 @@ class MessageLook(Struct, omit_defaults=True):
 
 
 class Messages(Struct):
-    """A page. `next` is the `after` of the page behind it; null at the end."""
+    """A page. `next` is the `after` of the following page; null at the end."""
 
     messages: list[MessageLook]
     next: str | None = None
 
 
 class SettingsBody(Struct, forbid_unknown_fields=True):
-    """The settings of a queue. In a PUT what is left out stays as it is, and null goes back to the default; 0 means no limit."""
+    """The settings of a queue. In a PUT, settings that are left out stay unchanged, and null restores the default; 0 means no limit."""
 
     lease_ms: PositiveMillis | UnsetType | None = UNSET
     max_attempts: Whole | UnsetType | None = UNSET
@@ -241,7 +240,7 @@ class Queues(Struct):
 
 
 class QueueLook(Struct):
-    """Depth by state, what somebody set, what therefore holds, and where each value comes from."""
+    """Depth by state, the queue's own settings, the effective settings, and where each value comes from."""
 
     stats: Stats
     settings: SettingsBody
@@ -276,7 +275,7 @@ def to_settings(body: SettingsBody) -> dict[str, Any]:
 
 
 def of_settings(settings: Settings | Policy) -> SettingsBody:
-    """What is set; what is not is left out."""
+    """What is set; unset ones are left out."""
     given = {name: value for name in settings.__struct_fields__ if (value := getattr(settings, name)) is not None}
     if "backoff" in given:
         given["backoff_ms"] = of_backoff(given.pop("backoff"))

@@ -250,7 +250,7 @@ def test_programs_are_refused_in_json_and_people_on_a_page(site: Served) -> None
 
 
 def test_a_program_at_the_wrong_port_is_told_so(site: Served) -> None:
-    with rowq.connect(site.url) as broker, pytest.raises(rowq.NotFound, match="these are the admin pages"):
+    with rowq.connect(site.url) as broker, pytest.raises(rowq.NotFound, match="this port serves the admin pages"):
         broker.queues()
 
 

@@ -124,7 +124,7 @@ class TestAttention:
         for sentence in (
             "emails : 6 messages became dead letters in the last hour.",
             "emails : 100% of deliveries failed in the last five minutes: 6 of 6.",
-            "full : it holds 2 of 2 messages, and takes no more.",
+            "full : it is full: 2 of 2 messages.",
             "still : it is paused, and 1 message waits.",
             "slow : 1 lease ran out in the last hour",
         ):
@@ -138,18 +138,18 @@ class TestAttention:
         visitor.get("/")
         shown = visitor.post("/queue/emails/dead/redrive", {"all": "yes", "rate": "0.01", "confirmed": "yes"})
         url = shown.headers["location"]
-        assert f'<a href="{url}">Follow it</a>' in visitor.get("/").text
+        assert f'<a href="{url}">Show progress</a>' in visitor.get("/").text
         visitor.post(f"{url}/cancellation")
-        assert "Follow it" not in visitor.get("/").words
+        assert "Show progress" not in visitor.get("/").words
 
     def test_what_nobody_takes_is_told(self, tmp_path: Path) -> None:
         clock = ManualClock()
         with serving(tmp_path, clock=clock, upkeep=False) as server:
             visitor = Visitor(with_pages(server).url)
             ask(server, "POST", "/v1/queues/q/messages", {"payload": 1})
-            assert "nobody takes" not in visitor.get("/").words
+            assert "no consumer receives" not in visitor.get("/").words
             clock.advance(301)
-            assert "q : nobody takes its messages: the oldest has been waiting for 5 min 1 s." in visitor.get("/").words
+            assert "q : no consumer receives its messages: the oldest has been waiting for 5 min 1 s." in visitor.get("/").words
 
 
 def test_a_limited_key_sees_its_queues_only(locked_site: Served) -> None:
@@ -188,14 +188,14 @@ class TestLive:
     def test_what_somebody_types_is_left_alone(self, page: Page, broker: Broker) -> None:
         broker.send("q", 1)
         page.goto("/")
-        page.get_by_label("Name of a queue").fill("half a na")
+        page.get_by_label("Queue name").fill("half a na")
         broker.send("q", 1)
         expect(page.locator("#queue-q td").first).to_have_text("2")
-        expect(page.get_by_label("Name of a queue")).to_have_value("half a na")
+        expect(page.get_by_label("Queue name")).to_have_value("half a na")
 
     def test_a_new_queue_appears(self, page: Page, broker: Broker) -> None:
         page.goto("/")
-        expect(page.get_by_text("There is no queue yet")).to_be_visible()
+        expect(page.get_by_text("No queues yet")).to_be_visible()
         broker.send("q", 1)
         expect(page.locator("#queue-q td").first).to_have_text("1")
 

@@ -91,8 +91,8 @@ class TestTheList:
         (rare,) = kill(server, "emails", 0, error="rare")
         kill(server, "emails", *range(6), error="common")
         shown = visitor.get("/queue/emails-dlq/?fingerprint=rare")
-        assert ids_on(shown) == [] and "Looked through 4 dead letters so far." in shown.words
-        (on,) = re.findall(r'<a href="([^"]+)">Go on', shown.text)
+        assert ids_on(shown) == [] and "Searched 4 dead letters so far." in shown.words
+        (on,) = re.findall(r'<a href="([^"]+)">Search older', shown.text)
         assert ids_on(visitor.get(on.replace("&amp;", "&"))) == [rare]
 
     def test_nothing_that_it_shows_is_taken_for_html(self, server: Server, visitor: Visitor) -> None:
@@ -178,7 +178,7 @@ class TestActions:
         ids = kill(server, "emails", *range(5))
         fields: dict[str, str | list[str]] = {"all": "yes", "limit": "2", "rate": "1000"}
         shown = visitor.post("/queue/emails/dead/redrive", fields)
-        assert "2 dead letters" in shown.words and "At most 1000 a second." in shown.words
+        assert "2 dead letters" in shown.words and "At most 1000 per second." in shown.words
         assert "2 dead letters were redriven." in confirm(visitor, "/queue/emails/dead/redrive", fields).words
         assert ids_on(visitor.get("/queue/emails-dlq/")) == ids[:1:-1]
 
@@ -287,9 +287,9 @@ class TestInABrowser:
     def test_the_selected_are_deleted_by_the_keyboard_alone(self, page: Page, server: Server) -> None:
         ids = kill(server, "emails", *range(3))
         page.goto("/queue/emails-dlq/")
-        page.get_by_label("Choose all on this page").focus()
+        page.get_by_label("Select all on this page").focus()
         page.keyboard.press("Space")
-        page.get_by_label(f"Choose {ids[0]}").focus()
+        page.get_by_label(f"Select {ids[0]}").focus()
         page.keyboard.press("Space")
         page.get_by_role("button", name="Delete selected").focus()
         page.keyboard.press("Enter")
@@ -298,8 +298,8 @@ class TestInABrowser:
         page.keyboard.press("Escape")
         expect(page.get_by_role("heading", name="Dead letters of emails")).to_be_visible()
         assert count(server, "emails", "dead") == 3
-        page.get_by_label(f"Choose {ids[1]}").check()
-        page.get_by_label(f"Choose {ids[2]}").check()
+        page.get_by_label(f"Select {ids[1]}").check()
+        page.get_by_label(f"Select {ids[2]}").check()
         page.get_by_role("button", name="Delete selected").focus()
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Delete the selected dead letters").focus()
@@ -312,8 +312,8 @@ class TestInABrowser:
         page.on("dialog", lambda dialog: pytest.fail(dialog.message))
         page.goto("/queue/emails-dlq/")
         page.get_by_role("link", name="<script>").click()
-        expect(page.get_by_role("heading", name="Those that match")).to_be_visible()
-        expect(page.get_by_label("Choose 0")).to_have_count(1)
+        expect(page.get_by_role("heading", name="Matches")).to_be_visible()
+        expect(page.get_by_label("Select 0")).to_have_count(1)
         page.get_by_role("button", name="Redrive these").click()
         page.get_by_role("button", name="Redrive these dead letters").click()
         expect(page.get_by_role("status")).to_have_text("1 dead letter was redriven.")

@@ -24,8 +24,12 @@ class Events:
         address = urlsplit(url)
         self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
         cookies = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
-        self._connection.request("GET", "/events", headers={"Cookie": cookies})
-        self.response = self._connection.getresponse()
+        try:
+            self._connection.request("GET", "/events", headers={"Cookie": cookies})
+            self.response = self._connection.getresponse()
+        except BaseException:
+            self._connection.close()
+            raise
 
     def next(self) -> str | None:
         """The name of the next event; None at the end."""

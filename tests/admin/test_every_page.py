@@ -153,7 +153,7 @@ def _send_nonsense(page: Page) -> None:
     page.get_by_label("Payload", exact=True).fill("{" + NASTY)
     page.get_by_label("Delay").fill(_NAME)
     page.get_by_role("button", name="Send", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("cannot be sent")
+    expect(page.get_by_role("alert")).to_contain_text("Correct the errors")
 
 
 def _set_nonsense(page: Page) -> None:
@@ -185,7 +185,7 @@ def _be_lost(page: Page) -> None:
 
 def _be_refused(page: Page) -> None:
     page.goto("/queue/no%20name%3Cb%3E/")
-    expect(page.get_by_role("alert")).to_contain_text("is no queue name")
+    expect(page.get_by_role("alert")).to_contain_text("is not a queue name")
 
 
 STATES = (
@@ -221,8 +221,8 @@ def test_everybody_can_use_a_job(site: Served, page: Page, monkeypatch: pytest.M
     monkeypatch.setattr(jobs, "PATIENCE", 0)
     kill(site.server, LONG, *range(50))
     page.goto(f"/queue/{LONG}-dlq/")
-    page.get_by_text("Redrive at a rate").click()
-    page.get_by_label("At most so many a second").fill("0.01")
+    page.get_by_text("Redrive with a rate").click()
+    page.get_by_label("Messages per second").fill("0.01")
     page.get_by_role("button", name="Redrive", exact=True).first.click()
     page.get_by_role("button", name="Redrive all dead letters").click()
     expect(page.get_by_role("progressbar")).to_be_visible()

@@ -57,7 +57,7 @@ def test_progress_is_told(locked_site: Served, visitor: Visitor) -> None:
     eventually(lambda: "1 of 3 redriven" in visitor.get(url).words)
     shown = visitor.get(url)
     assert '<progress id="bar" max="3" value="1">' in shown.text and "by admin" in shown.words
-    assert f'href="{url}">Look again' in shown.text
+    assert f'href="{url}">Refresh' in shown.text
     assert 'hx-trigger="every 1s"' in shown.text
     assert "1 of 3 redriven so far" in visitor.get("/queue/emails-dlq/").words
     assert "hx-refresh" not in visitor.get(url, fragment=True).headers
@@ -130,7 +130,7 @@ def test_it_ends_with_the_key_that_began_it(locked_site: Served, visitor: Visito
     locked_site.server.service.authenticator = Authenticator([key("admin2", "admin")])
     other = Visitor(locked_site.url)
     other.log_in("rowq_admin2")
-    eventually(lambda: "the key that began it was revoked" in other.get(shown.headers["location"]).words)
+    eventually(lambda: "the key that started it was revoked" in other.get(shown.headers["location"]).words)
     assert count(locked_site.server, "emails", "dead") > 0
 
 
@@ -168,8 +168,8 @@ def test_those_that_ended_are_forgotten_in_their_order(locked_site: Served, visi
 
 def begin_slowly(page: Page, rate: str) -> None:
     page.goto("/queue/emails-dlq/")
-    page.get_by_text("Redrive at a rate").click()
-    page.get_by_label("At most so many a second").fill(rate)
+    page.get_by_text("Redrive with a rate").click()
+    page.get_by_label("Messages per second").fill(rate)
     page.get_by_role("button", name="Redrive", exact=True).first.click()
     page.get_by_role("button", name="Redrive all dead letters").click()
     page.wait_for_url("**/jobs/*")

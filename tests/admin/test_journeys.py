@@ -70,7 +70,7 @@ def test_with_the_keyboard_alone(windows: Windows, locked_site: Served) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Queues")).to_be_visible()
     page.keyboard.press("Tab")
-    assert focused(page) == "Skip to the content"
+    assert focused(page) == "Skip to content"
     page.keyboard.press("Enter")
     tab_to(page, "emails")
     page.keyboard.press("Enter")
@@ -89,7 +89,7 @@ def test_with_the_keyboard_alone(windows: Windows, locked_site: Served) -> None:
     page.keyboard.press("Control+A")
     page.keyboard.type("1")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_have_text("max_attempts is 1 now.")
+    expect(page.get_by_role("status")).to_have_text("max_attempts is now 1.")
     tab_to(page, "emails")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="emails", level=1)).to_be_visible()
@@ -136,13 +136,13 @@ class TestWhileThingsChange:
     def test_ticked_boxes_and_a_half_filled_form_stay(self, page: Page, site: Served) -> None:
         ids = kill(site.server, "emails", 1, 2, error="the first failure")
         page.goto("/queue/emails-dlq/")
-        page.get_by_label(f"Choose {ids[0]}").check()
-        page.get_by_text("Redrive at a rate").click()
-        page.get_by_label("At most so many a second").fill("5")
+        page.get_by_label(f"Select {ids[0]}").check()
+        page.get_by_text("Redrive with a rate").click()
+        page.get_by_label("Messages per second").fill("5")
         kill(site.server, "emails", 3, error="another failure")
         expect(page.get_by_role("link", name="another failure")).to_be_visible()
-        expect(page.get_by_label(f"Choose {ids[0]}")).to_be_checked()
-        expect(page.get_by_label("At most so many a second")).to_have_value("5")
+        expect(page.get_by_label(f"Select {ids[0]}")).to_be_checked()
+        expect(page.get_by_label("Messages per second")).to_have_value("5")
 
     def test_a_message_that_dies_shows_why_and_can_be_redriven(self, page: Page, site: Served) -> None:
         id = send(site.server, "emails", 1)
@@ -184,7 +184,7 @@ class TestWhileThingsChange:
         page.goto("/queue/emails/")
         expect(page.get_by_text("live ·")).to_be_visible()
         site.server.engine.driver.drive(site.server.engine.verbs.delete_queue("emails"))
-        expect(page.get_by_role("heading", name="Nothing was ever sent to this queue")).to_be_visible()
+        expect(page.get_by_role("heading", name="Nothing has been sent to this queue")).to_be_visible()
 
     def test_a_refused_search_is_not_asked_for_again_and_again(self, page: Page, site: Served, faults: Faults) -> None:
         faults.allow("404")

@@ -50,7 +50,7 @@ def test_what_is_done_to_it_is_refused_with_the_name_that_may_be_meant(server: S
 
 def test_its_page_offers_nothing_that_would_be_refused(visitor: Visitor) -> None:
     shown = visitor.get("/queue/emails/")
-    assert "Nothing was ever sent to this queue" in shown.words
+    assert "Nothing has been sent to this queue" in shown.words
     assert "/queue/emails/pause" not in shown.text and "/queue/emails/removal" not in shown.text
 
 

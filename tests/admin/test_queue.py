@@ -101,7 +101,7 @@ class TestTheList:
     def test_a_wrong_time_is_told_at_the_form(self, server: Server, visitor: Visitor) -> None:
         send(server, "emails", 1)
         shown = visitor.get("/queue/emails/?after_time=yesterday")
-        assert shown.status == 400 and "'yesterday' is no time" in shown.words and 'value="yesterday"' in shown.text
+        assert shown.status == 400 and "'yesterday' is not a time" in shown.words and 'value="yesterday"' in shown.text
 
     def test_an_id_is_found_wherever_it_is(self, server: Server, visitor: Visitor) -> None:
         here, there = send(server, "emails", 1, delay=60), send(server, "orders", 2)
@@ -146,13 +146,13 @@ class TestSearching:
     def test_a_long_one_goes_on_while_the_page_asks_again(self, server: Server, visitor: Visitor, impatient: None) -> None:
         id = send(server, "emails", "needle")
         url = "/queue/emails/?text=needle"
-        assert "Still looking" in visitor.get(url).words
+        assert "Still searching" in visitor.get(url).words
         assert eventually(lambda: ids_on(visitor.get(url))) == [id]
 
     def test_the_page_shows_by_itself_what_it_finds(self, page: Page, server: Server, impatient: None) -> None:
         send(server, "emails", "needle")
         page.goto("/queue/emails/?text=needle")
-        expect(page.get_by_text("Still looking")).to_be_visible()
+        expect(page.get_by_text("Still searching")).to_be_visible()
         expect(page.locator("table.messages tbody tr")).to_have_count(1)
 
     def test_whoever_comes_while_others_search_has_a_turn_later(
@@ -163,7 +163,7 @@ class TestSearching:
         with monkeypatch.context() as crowd:
             crowd.setattr(searching, "_MOST", 0)
             shown = visitor.get(url)
-        assert shown.status == 200 and "Still looking" in shown.words
+        assert shown.status == 200 and "Still searching" in shown.words
         assert eventually(lambda: ids_on(visitor.get(url))) == [id]
 
     def test_what_nobody_came_back_for_is_not_all_kept(self, impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ class TestSearching:
     def test_one_that_fails_tells_why(self, server: Server, visitor: Visitor) -> None:
         send(server, "emails", 1)
         shown = visitor.get("/queue/emails/?text=x&after=nonsense")
-        assert shown.status == 400 and "is no cursor" in shown.words
+        assert shown.status == 400 and "is not a cursor" in shown.words
 
 
 class TestActions:
@@ -264,7 +264,7 @@ class TestInTheBrowser:
         page.get_by_label("Text").fill("customer-42")
         page.get_by_role("button", name="Find").click()
         page.get_by_role("link", name=ids[42][-9:]).click()
-        expect(page.get_by_role("heading", name="What happened")).to_be_visible()
+        expect(page.get_by_role("heading", name="History")).to_be_visible()
         page.get_by_role("link", name="emails").click()
         page.get_by_role("link", name="Next").click()
         expect(page.locator("table.messages tbody tr")).to_have_count(10)

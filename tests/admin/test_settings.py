@@ -44,7 +44,7 @@ class TestOfOneQueue:
             assert (
                 'value="45s"' in row(visitor, "lease")
                 and ">this queue<" in row(visitor, "lease")
-                and "back to 30s" in row(visitor, "lease")
+                and "reset to 30s" in row(visitor, "lease")
             )
             assert 'value="7"' in row(visitor, "max_attempts") and ">server<" in row(visitor, "max_attempts")
             assert 'value="7d"' in row(visitor, "retention") and ">default<" in row(visitor, "retention")
@@ -70,7 +70,7 @@ class TestOfOneQueue:
         assert f"{name} is" in visitor.get(URL).words
         assert getattr(server.engine.insights.settings("emails"), field) == value
         assert ">this queue<" in row(visitor, name)
-        assert "back to the default" in visitor.follow(visitor.post(URL, {"name": name, "default": "yes"})).words
+        assert "reset to the default" in visitor.follow(visitor.post(URL, {"name": name, "default": "yes"})).words
         assert getattr(server.engine.insights.settings("emails"), field) is None and ">this queue<" not in row(visitor, name)
 
     @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ class TestConfig:
         shown = visitor.get("/config")
         assert "emails lease 45s not 30s keep none" in shown.words and "orders only defaults" in shown.words
         assert 'href="/queue/emails/settings#lease"' in shown.text
-        assert "orders" not in visitor.get("/config?q=MAIL").words and "No queue has that" in visitor.get("/config?q=<b>").words
+        assert "orders" not in visitor.get("/config?q=MAIL").words and "No queue name matches" in visitor.get("/config?q=<b>").words
 
     def test_without_queues(self, visitor: Visitor) -> None:
-        assert "There is no queue yet" in visitor.get("/config").words
+        assert "No queues yet" in visitor.get("/config").words
 
 
 class TestOverHttp:
@@ -146,7 +146,7 @@ class TestInTheBrowser:
         page.get_by_label("paused", exact=True).select_option("false")
         assert consumer.is_running
         page.get_by_role("button", name="Save paused").click()
-        expect(page.get_by_role("status")).to_have_text("paused is false now.")
+        expect(page.get_by_role("status")).to_have_text("paused is now false.")
         assert [delivery.payload for delivery in consumer.result(60)] == ["work"]
 
     def test_the_next_failure_obeys_new_attempts(self, page: Page, site: Served) -> None:
@@ -156,14 +156,14 @@ class TestInTheBrowser:
         field = page.get_by_label("max_attempts", exact=True)
         field.fill("1")
         field.press("Enter")
-        expect(page.get_by_role("status")).to_have_text("max_attempts is 1 now.")
+        expect(page.get_by_role("status")).to_have_text("max_attempts is now 1.")
         settle(site.server, delivery, Nack("failed"))
         assert site.server.engine.insights.stats("emails").dead == 1
 
     def test_back_to_the_default(self, page: Page, site: Served) -> None:
         configure(site.server, "emails", lease=45)
         page.goto(URL)
-        page.get_by_role("button", name=re.compile("back to 30s.*lease")).click()
+        page.get_by_role("button", name=re.compile("reset to 30s.*lease")).click()
         expect(page.get_by_label("lease", exact=True)).to_have_value("30s")
         assert site.server.engine.insights.settings("emails") == Settings()
 
@@ -173,5 +173,5 @@ class TestInTheBrowser:
         field = page.get_by_label("lease", exact=True)
         field.fill("soon")
         field.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("'soon' is no duration")
+        expect(page.get_by_role("alert")).to_contain_text("'soon' is not a duration")
         expect(page.get_by_label("lease", exact=True)).to_have_value("soon")

@@ -18,7 +18,7 @@ def test_create_prints_the_secret_and_nothing_else(run: Run, broker: Broker) -> 
 
 
 def test_on_a_terminal_it_is_said_that_the_secret_is_shown_once(run: Run) -> None:
-    assert "shown this once" in run("keys", "create", "worker", "--scope", "send", terminal=True).err
+    assert "shown only once" in run("keys", "create", "worker", "--scope", "send", terminal=True).err
 
 
 def test_create_with_json_is_a_document(run: Run) -> None:

@@ -80,7 +80,7 @@ def test_version(run: Run) -> None:
         (("send",), "QUEUE"),
         (("send", "q", "1", "--no-such-option"), "--no-such-option"),
         (("browse", "q", "--state", "asleep"), "asleep"),
-        (("send", "q", "1", "--delay", "5x"), "no duration"),
+        (("send", "q", "1", "--delay", "5x"), "not a duration"),
         (("send", "q", "1", "--priority", "high"), "--priority"),
         (("reschedule", "a-receipt"), "--delay"),
     ],

@@ -124,7 +124,7 @@ def test_the_newest_dead_letter_is_the_one_that_died_last(broker: Broker, clock:
 
 @pytest.mark.parametrize("state", [State.READY, State.SCHEDULED, State.LEASED, State.BLOCKED])
 def test_what_waits_has_no_newest(broker: Broker, state: State) -> None:
-    with pytest.raises(InvalidArgument, match=f"not of {state} ones"):
+    with pytest.raises(InvalidArgument, match=f"not {state} ones"):
         broker.browse("q", state=state, newest=True)
 
 
@@ -259,5 +259,5 @@ def test_a_cursor_of_another_state_is_refused(broker: Broker) -> None:
     """It is a place in an order that is not the one asked for."""
     broker.send_many("q", [1, 2])
     cursor = broker.browse("q")[0].cursor
-    with pytest.raises(InvalidArgument, match="a cursor of ready messages, and dead ones are asked for"):
+    with pytest.raises(InvalidArgument, match="a cursor of ready messages, but dead messages were requested"):
         broker.browse("q", state="dead", after=cursor)

@@ -22,7 +22,7 @@ Deed = Callable[[Broker, rowq.Delivery], object]
 @pytest.fixture
 def broker(proxied_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
     """An answer that took over a quarter of its lease would not be given; here it is, however slow the machine."""
-    monkeypatch.setattr("rowq.engine.call_queue.running", lambda: 0.0)
+    monkeypatch.setattr("rowq.engine.group_commit.running", lambda: 0.0)
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
     with rowq.connect(proxied_url, upkeep=False) as broker:
         yield broker

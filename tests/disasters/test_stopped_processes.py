@@ -71,7 +71,7 @@ def test_what_has_grown_too_old_is_released_and_counts_as_never_delivered(url: s
     other.send("q", "work")
     with rowq.connect(url, upkeep=False) as broker:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("rowq.engine.call_queue.running", lambda: running() + 26)
+            patch.setattr("rowq.engine.group_commit.running", lambda: running() + 26)
             assert broker.receive("q", lease=100) == []
         assert take(other, wait=60).attempt == 1
 

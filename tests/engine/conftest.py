@@ -38,7 +38,7 @@ def gather(performer: Performer, group_commit: GroupCommit) -> Gather:
         others = []
         for number, job in enumerate(jobs, 1):
             others.append(Background(lambda job=job: group_commit.run(job)))  # type: ignore[misc]
-            eventually(lambda number=number: len(group_commit._line) == number)  # type: ignore[misc]
+            eventually(lambda number=number: len(group_commit._line.waiting) == number)  # type: ignore[misc]
         return [first, *others]
 
     return line_up

@@ -168,7 +168,7 @@ def test_a_call_past_its_timeout_is_not_performed(tower: Tower, slow: GroupCommi
         async_group_commit._timeout = -1  # one that comes now is late already
         late = asyncio.create_task(async_group_commit.run_async(Job("late")))
         (route,) = async_group_commit._routes.values()
-        await eventually_async(lambda: len(route._line) == 1)
+        await eventually_async(lambda: len(route._line.waiting) == 1)
         tower.let_go()
         assert await first == "first"
         with pytest.raises(StoreBusy):

@@ -108,7 +108,7 @@ def test_a_call_past_its_timeout_is_not_performed(performer: Performer) -> None:
     performer.wait_for("first")
     group_commit._timeout = -1  # those that come now are late already
     late = [Background(lambda: group_commit.run(Job("late"))) for _ in range(3)]
-    eventually(lambda: len(group_commit._line) == 3)
+    eventually(lambda: len(group_commit._line.waiting) == 3)
     group_commit._timeout = DEADLINE
     performer.let_go()
     assert first.result() == "first"

@@ -145,7 +145,7 @@ def test_a_coroutine_past_its_timeout_is_not_performed(performer: Performer) -> 
         await eventually_async(lambda: performer.batches)
         group_commit._timeout = -1  # one that comes now is late already
         late = asyncio.create_task(group_commit.run_async(Job("late")))
-        await eventually_async(lambda: len(group_commit._line) == 1)
+        await eventually_async(lambda: len(group_commit._line.waiting) == 1)
         performer.let_go()
         assert await first == "first"
         with pytest.raises(StoreBusy):
@@ -215,7 +215,7 @@ def test_a_thread_is_answered_while_loops_never_leave_the_desk(performer: Perfor
         def bring_the_next(calls: Sequence[Call[Any]]) -> None:
             if not is_over.is_set():
                 loop.call_soon_threadsafe(lambda: coming.append(loop.create_task(group_commit.run_async(Job("next")))))
-                eventually(lambda: len(group_commit._line) > 0)
+                eventually(lambda: len(group_commit._line.waiting) > 0)
 
         performer.before = bring_the_next
         coming.append(loop.create_task(group_commit.run_async(Job("first"))))

@@ -112,7 +112,7 @@ def test_a_thread_interrupted_while_it_leads_hands_the_lead_on(
     def line_up() -> None:
         performer.wait_for("mine")
         others.append(Background(lambda: group_commit.run(Job("a"))))
-        eventually(lambda: len(group_commit._line) == 1)
+        eventually(lambda: len(group_commit._line.waiting) == 1)
         interrupt_main_thread.start()
 
     lining_up = Background(line_up)

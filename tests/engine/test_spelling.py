@@ -84,13 +84,13 @@ def test_durations_are_written_exactly() -> None:
 @pytest.mark.parametrize(
     ("name", "written", "sentence"),
     [
-        ("lease", "soon", "lease: 'soon' is no duration"),
+        ("lease", "soon", "lease: 'soon' is not a duration"),
         ("lease", "0", "lease must be between"),
         ("ttl", "400d", "ttl must be between"),
-        ("max_attempts", "many", "max_attempts: 'many' is no whole number"),
+        ("max_attempts", "many", "max_attempts: 'many' is not a whole number"),
         ("audit", "perhaps", "neither true nor false"),
-        ("on_expire", "explode", "none of dead, expired, delete"),
-        ("schema", "{", "schema: this is no JSON"),
+        ("on_expire", "explode", "not one of dead, expired, delete"),
+        ("schema", "{", "schema: this is not JSON"),
         ("backoff", "400d", "must be between"),
         ("colour", "red", "unknown setting 'colour'"),
     ],
@@ -117,5 +117,5 @@ def test_what_cannot_be_read_is_refused(name: str, written: str, sentence: str) 
     ],
 )
 def test_what_is_no_backoff_is_refused(written: str) -> None:
-    with pytest.raises(InvalidArgument, match="no backoff"):
+    with pytest.raises(InvalidArgument, match="not a backoff"):
         read_backoff(written)

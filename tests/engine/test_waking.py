@@ -77,6 +77,7 @@ def test_nobody_is_told_of_what_is_not_there_to_see_yet(tmp_path: Path, kind: st
             seen.append(other.stats("q").ready)
 
         broker._engine.store.on_notification = look
+        broker._engine.store.listeners = (look,)
         broker.send("q", "x")
         (delivery,) = broker.receive("q")
         broker.nack(delivery, delay=0)

@@ -89,7 +89,7 @@ def test_a_key_is_checked_and_holds_everything_once() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "ä", "x" * 65, "a\n", None, 3])
 def test_a_name_that_no_header_could_carry_is_refused(name: Any) -> None:
-    with pytest.raises(InvalidArgument, match="no name for a key"):
+    with pytest.raises(InvalidArgument, match="not a name for a key"):
         to_key(name, ["send"], ["*"], 0)
 
 

@@ -67,7 +67,7 @@ SPOILT = [
 
 @pytest.mark.parametrize("text", SPOILT)
 def test_a_spoilt_receipt_is_none(text: str) -> None:
-    with pytest.raises(InvalidReceipt, match="no receipt"):
+    with pytest.raises(InvalidReceipt, match="not a receipt"):
         read_receipt(text)
 
 

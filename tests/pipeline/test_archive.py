@@ -282,11 +282,11 @@ def test_a_restored_database_is_refused(spark: SparkSession, tmp_path: Path, lak
     for path in tmp_path.glob("jobs.db*"):
         path.unlink()
     shutil.copy(backup, database.path)
-    with pytest.raises(LakeMismatch, match="brought back from a backup"):
+    with pytest.raises(LakeMismatch, match="restored from a backup"):
         pipeline.archive(spark, database.url, lake)
     with Archiver(database.url, lake) as archiver, pytest.raises(LakeMismatch):
         archiver.pending("history")
-    with pytest.raises(LakeMismatch, match="brought back from a backup"):
+    with pytest.raises(LakeMismatch, match="restored from a backup"):
         pipeline.reports(spark, pipeline.Source(url=database.url, lake=lake))
     assert pipeline.reports(spark, pipeline.Source(lake=lake)).throughput.collect()[0]["acked"] == 5
 
@@ -311,7 +311,7 @@ def test_a_restored_lake_is_refused(spark: SparkSession, url: str, broker: rowq.
     shutil.copytree(lake, tmp_path / "backup")
     work_off(broker, 5)
     pipeline.archive(spark, url, lake)
-    with pytest.raises(LakeMismatch, match="bring the lake back from a newer backup"):
+    with pytest.raises(LakeMismatch, match="restore the lake from a newer backup"):
         pipeline.archive(spark, url, tmp_path / "backup")
 
 

@@ -61,7 +61,7 @@ def test_the_way_of_messages_through_all_commands(
     archived = run("--json", "pipeline", "archive", str(lake), "--purge", "--segment-lines", "10").json
     assert archived == {"archived": {"history": 6, "audit": 19}, "purged": {"history": 6, "audit": 19}}
     assert run("pipeline", "archive", str(lake)).out == "0 lines archived\n"
-    assert run("pipeline", "compact", str(lake), "--dry-run").out == "2 small files to put together; nothing was changed\n"
+    assert run("pipeline", "compact", str(lake), "--dry-run").out == "2 small files to merge; nothing was changed\n"
     assert run("pipeline", "compact", str(lake)).out == "2 files became 1\n"
     assert run("--json", "pipeline", "compact", str(lake)).json == {"days": 0, "before": 0, "after": 0}
     assert run("--json", "pipeline", "vacuum", str(lake)).json == {"files": 0, "bytes": 0, "names": []}
@@ -153,5 +153,5 @@ def test_whoever_waits_for_spark_at_a_terminal_is_told_what_for(
     monkeypatch.setattr(commands, "spark_session", spark_session)
     monkeypatch.setattr(import_module("rowq.spark"), "session", session)
     told = run("pipeline", "report", str(tmp_path / "page.html"), terminal=True)
-    assert told.err.startswith("starting Spark, which takes some seconds\n")
+    assert told.err.startswith("starting Spark, which takes a few seconds\n")
     assert told.exit_code == 1

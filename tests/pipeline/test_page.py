@@ -82,7 +82,7 @@ def test_nothing_that_a_message_says_becomes_a_part_of_the_page() -> None:
 
 
 def test_a_section_without_rows_says_so() -> None:
-    assert "Nothing in this time." in page(Section(title="Retries", sentence="s", columns=("queue",), rows=[]))
+    assert "No data in this period." in page(Section(title="Retries", sentence="s", columns=("queue",), rows=[]))
 
 
 def test_rows_that_were_left_out_are_told() -> None:

@@ -75,9 +75,9 @@ def test_one_dead_letter_is_chosen_by_its_id(broker: rowq.Broker, url: str) -> N
 def test_a_name_stands_for_one_choice(broker: rowq.Broker, url: str) -> None:
     let_die(broker, ["a", "b"])
     replay_dead(url, "mine", Choice(queue="orders", error="a"))
-    with pytest.raises(InvalidArgument, match="another choice"):
+    with pytest.raises(InvalidArgument, match="another selection"):
         replay_dead(url, "mine", Choice(queue="orders", error="b"))
-    with pytest.raises(InvalidArgument, match="another choice"):
+    with pytest.raises(InvalidArgument, match="another selection"):
         replay_dead(url, "mine", ORDERS, dry_run=True)
 
 
@@ -130,7 +130,7 @@ def test_of_two_first_runs_at_the_same_moment_one_is_the_first(
         assert len(payloads(broker, "orders")) == 1
     assert answers.count(1) == 1
     (other,) = [answer for answer in answers if answer != 1]
-    assert other == 0 if second == "a" else "was begun with another choice of messages" in str(other)
+    assert other == 0 if second == "a" else "was started with another selection of messages" in str(other)
 
 
 def test_archived_messages_are_sent_again_as_new_ones(spark: SparkSession, database: Database, lake: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_page_shows_every_queue_and_kind_of_failure(spark: SparkSession, sourc
 @pytest.mark.prove("5 s; tests/pipeline/test_page.py has the page without figures")
 def test_a_database_without_a_past_has_a_page(spark: SparkSession, broker: rowq.Broker, url: str) -> None:
     text = render(overview(pipeline.reports(spark, Source(url=url)), title="Nothing", now=NOON))
-    assert text.count("Nothing in this time.") == 8
+    assert text.count("No data in this period.") == 8
     Outline(text)
 
 

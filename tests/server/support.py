@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,9 +104,9 @@ def ask_raw(server: Server, data: bytes) -> Answer:
 
 
 def read_answer(connection: socket.socket) -> Answer:
-    response = http.client.HTTPResponse(connection)
-    response.begin()
-    return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+    with closing(http.client.HTTPResponse(connection)) as response:  # one that is not read to its end would keep the socket open
+        response.begin()
+        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
 
 
 def request(method: str, target: str, *lines: str, body: bytes = b"") -> bytes:
@@ -152,8 +152,12 @@ class Stream:
 
     def __init__(self, server: Server, path: str, secret: str | None = None) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-        self._connection.request("GET", path, headers={"x-api-key": secret} if secret else {})
-        self.response = self._connection.getresponse()
+        try:
+            self._connection.request("GET", path, headers={"x-api-key": secret} if secret else {})
+            self.response = self._connection.getresponse()
+        except BaseException:
+            self._connection.close()
+            raise
 
     def next(self, *, skip: str = "ping") -> tuple[str, Any]:
         """(event, data) of the next event of another name than `skip`."""

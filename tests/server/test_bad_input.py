@@ -185,7 +185,7 @@ class TestBodies:
     @pytest.mark.parametrize("text", [rb"\ud800", rb"a\ud800b", rb"\uDBFFx"])
     def test_half_a_character_is_called_that(self, server: Server, text: bytes) -> None:
         told = ask(server, "POST", SEND, b'{"payload":"%s"}' % text)
-        assert told.status == 400 and "is one half of a character" in told.json["error"]
+        assert told.status == 400 and "is half of a surrogate pair" in told.json["error"]
         assert sent_nothing(server)
 
     def test_one_bad_message_among_several_is_named_and_nothing_is_sent(self, server: Server) -> None:

@@ -317,10 +317,10 @@ class TestMistakes:
     def test_a_port_that_is_taken_is_told(self, command: Command) -> None:
         with closing(socket.create_server(("127.0.0.1", 0))) as taken:
             told = command.refused("--port", str(taken.getsockname()[1]))
-        assert "somebody listens there already" in told
+        assert "it is already in use" in told
 
     def test_a_host_that_is_not_ours_is_told(self, command: Command) -> None:
-        assert "no address of this machine" in command.refused("--host", "192.0.2.1", ROWQ_API_KEY="s3cret")
+        assert "not an address of this machine" in command.refused("--host", "192.0.2.1", ROWQ_API_KEY="s3cret")
 
     def test_several_processes_on_sqlite_are_refused(self, command: Command) -> None:
         assert "one process write at a time" in command.refused("--workers", "4")

@@ -246,7 +246,7 @@ class TestServing:
         assert all(ask(connection, "GET", "/healthcheck").status == 204 for connection in admitted)
         with closing(crew.served.connection()) as connection:
             refused = ask(connection, "GET", "/healthcheck")
-        assert (refused.status, refused.json["error"]) == (503, "All 6 connections of the server are taken: try again later.")
+        assert (refused.status, refused.json["error"]) == (503, "All 6 connections of the server are in use: try again later.")
         for connection in admitted:
             connection.close()
 
@@ -407,7 +407,7 @@ class TestRefusing:
 
     def test_a_system_that_cannot_fork_takes_one_process(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delattr(os, "fork")
-        with pytest.raises(InvalidArgument, match="can fork"):
+        with pytest.raises(InvalidArgument, match="needs fork"):
             load({"url": "postgresql://localhost/jobs", "workers": 2}, {}, folder=tmp_path)
         assert load({"url": "postgresql://localhost/jobs", "workers": 1}, {}, folder=tmp_path).workers == 1
 
@@ -511,4 +511,4 @@ class TestSupervision:
             "while True: signal.pause()",
         )
         assert said[:2] == ["ready", "stop"]
-        assert said[2] == "ServerUnavailable worker 2 ended with exit code 5 before it had answered everybody"
+        assert said[2] == "ServerUnavailable worker 2 ended with exit code 5 before it had answered all requests"

@@ -175,7 +175,7 @@ def test_a_checkpoint_of_an_earlier_release_goes_on(log: Open, broker: rowq.Brok
 def test_a_checkpoint_of_something_else_is_refused(log: Open, broker: rowq.Broker) -> None:
     reader = log()
     start = reader.initialOffset()
-    with pytest.raises(rowq.CheckpointMismatch, match="is another one"):
+    with pytest.raises(rowq.CheckpointMismatch, match="is a different one"):
         reader.latestOffset({**start, "identity": "7"}, ALL)
     with pytest.raises(rowq.CheckpointMismatch, match="the checkpoint is of 'audit', and table is 'history'"):
         log(table="history").latestOffset(start, ALL)

@@ -51,22 +51,22 @@ def test_options_of_spark_itself_are_let_through() -> None:
         ({"quue": "a"}, "unknown option quue: did you mean queue?"),
         ({"zzz": "a"}, "unknown option zzz: docs/reference/spark.md lists all"),
         ({"path": "orders"}, "take no path here: name the queue with option queue"),
-        ({"maxMessagesPerTrigger": "0"}, "option maxMessagesPerTrigger: '0' will not do, it takes a whole number, 1 or more"),
-        ({"maxMessagesPerTrigger": "many"}, "'many' will not do"),
+        ({"maxMessagesPerTrigger": "0"}, "option maxMessagesPerTrigger: '0' is not valid; it takes a whole number, 1 or more"),
+        ({"maxMessagesPerTrigger": "many"}, "'many' is not valid"),
         ({"maxBytesPerTrigger": "10 apples"}, "it takes bytes, such as 1048576, 64k, 10mb or 1g"),
         ({"maxTriggerDelay": "soon"}, "it takes a duration such as 500ms, 10s, 15m or 2h; at most 366d"),
-        ({"maxTriggerDelay": "400d"}, "'400d' will not do"),
+        ({"maxTriggerDelay": "400d"}, "'400d' is not valid"),
         ({"pollInterval": "1ms"}, "it takes a duration of at least 10ms"),
         ({"startingTimestamp": "yesterday"}, "it takes a moment such as 2026-07-01T12:00:00Z"),
-        ({"startingPosition": "first"}, "it takes earliest, latest, or a number of a row"),
+        ({"startingPosition": "first"}, "it takes earliest, latest, or the number of a row"),
         ({"table": "dlq"}, "it takes one of messages, dead, history, audit"),
         ({"states": "ready,gone"}, "it takes some of ready, scheduled"),
         ({"includeHeaders": "yes"}, "it takes true or false"),
         ({"queuePattern": "("}, "it takes a regular expression"),
-        ({"queues": "a,,b"}, "it takes names with commas between them"),
+        ({"queues": "a,,b"}, "it takes names separated by commas"),
         ({"streamId": "two words"}, "it takes a name of up to 100 letters"),
         ({"where": "reason"}, "it takes name=value"),
-        ({"partitionBy": "customer"}, "option preserveOrder: 'customer' will not do, it takes one of group, batch"),
+        ({"partitionBy": "customer"}, "option preserveOrder: 'customer' is not valid; it takes one of group, batch"),
         ({"keyColumn": "a", "dedupeKeyColumn": "a"}, "option keyColumn is given twice, under both of its names"),
         ({"prefetchBatches": "-1"}, "it takes a whole number, 0 or more"),
         ({"batchSize": "0"}, "it takes a whole number, 1 or more"),
@@ -83,7 +83,7 @@ def test_a_url_is_never_shown() -> None:
     with pytest.raises(InvalidArgument, match="option url") as caught:
         to_read(given(url="oracle://scott:tiger@db/x", queue="a"))
     assert "tiger" not in str(caught.value)
-    with pytest.raises(InvalidArgument, match="option url: this will not do"):
+    with pytest.raises(InvalidArgument, match="option url: this is not valid"):
         given(url="")
 
 
@@ -119,7 +119,7 @@ def test_a_moment_is_utc_unless_it_says_otherwise(text: str) -> None:
         (to_lease, {"url": URL, "queue": "a"}, "option streamId is missing: a name for this consumer"),
         (to_lease, {"url": URL, "streamId": "a"}, "name its queues with option queue, queues or queuePattern"),
         (to_lease, {**LEASE, "table": "dead"}, "option table has no meaning for a stream with mode=lease"),
-        (to_lease, {**LEASE, "minMessagesPerTrigger": "10001"}, "no batch could have so many"),
+        (to_lease, {**LEASE, "minMessagesPerTrigger": "10001"}, "no batch could be that large"),
         (to_lease, {**LEASE, "minMessagesPerTrigger": "5", "prefetchBatches": "1"}, "prefetchBatches and minMessagesPerTrigger contradict"),
         (to_lease, {**LEASE, "streamTimeout": "20s"}, "at least three times heartbeatInterval"),
         (to_log, {"url": URL, "mode": "log", "table": "dead"}, "follows history or audit, not dead"),
@@ -141,7 +141,7 @@ def test_what_does_not_fit_together_is_refused(make: Any, options: dict[str, str
         ({"url": URL, "queue": "a", "keyColumn": "k"}, "option keyColumn: there is no column k in the DataFrame, which has payload, to"),
         ({"url": URL, "queue": "a", "payloadColumn": "body"}, "option payloadColumn: there is no column body"),
         ({"url": URL, "queue": "a", "txnAppId": "nightly"}, "options txnAppId and txnVersion belong together"),
-        ({"url": URL, "queue": "a", "deliveryMode": "direct", "sinkId": "s"}, "knows no txnAppId, txnVersion or sinkId"),
+        ({"url": URL, "queue": "a", "deliveryMode": "direct", "sinkId": "s"}, "without txnAppId, txnVersion or sinkId"),
         ({"url": URL, "queue": "a", "batchSize": "1000001"}, "one transaction writes up to 1000000 rows"),
         ({"url": URL, "queue": "a", "table": "dead"}, "option table has no meaning for a write"),
     ],

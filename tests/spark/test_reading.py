@@ -109,10 +109,10 @@ ALIKE = pytest.mark.prove("a second for each; the others stand for it here, and 
     ("options", "words"),
     [
         ({"quue": "a"}, "did you mean queue"),
-        ({"queuePattern": "none.*"}, "no queue is named like"),
+        ({"queuePattern": "none.*"}, "no queue name matches"),
         pytest.param({"columns": "payloda"}, "there is no column payloda", marks=ALIKE),
         pytest.param({"streamId": "a"}, "has no meaning for a batch read", marks=ALIKE),
-        pytest.param({"where": "reason=x"}, "messages cannot be chosen by 'reason'", marks=ALIKE),
+        pytest.param({"where": "reason=x"}, "messages cannot be filtered by 'reason'", marks=ALIKE),
     ],
 )
 def test_refusals_reach_the_user_with_their_words(

@@ -18,7 +18,7 @@ from rowq.store.transaction import Transaction
 from tests.store.driver import Spy, error
 
 
-def lane_of(broker: Broker) -> Executor:
+def executor_of(broker: Broker) -> Executor:
     return Executor(broker._engine.store)
 
 
@@ -54,7 +54,7 @@ def test_a_call_that_spoils_the_batch_fails_alone(broker: Broker, spoiler: str, 
     spoilt, good, other = make(), send("good"), send("other")
     calls: list[Call[Any]] = [good, other]
     calls.insert(place, spoilt)
-    lane_of(broker).perform(calls)
+    executor_of(broker).perform(calls)
     assert isinstance(spoilt.error, kind)
     assert spoilt.result is None
     assert good.error is None and other.error is None
@@ -66,7 +66,7 @@ def test_settles_and_receives_beside_a_spoilt_call_are_done_once(broker: Broker)
     broker.send_many("q", ["acked", "waiting"])
     delivery = broker.receive("q")[0]
     settle, taken = Settle([to_receipt(delivery)], Ack()), receive()
-    lane_of(broker).perform([settle, spoilt_send(), taken])
+    executor_of(broker).perform([settle, spoilt_send(), taken])
     assert settle.result == ["done"]
     assert [row[0] for row in taken.result or []] == [2]
     assert broker.stats("q").depth == 1
@@ -77,7 +77,7 @@ def test_a_refusal_in_company_does_not_outlive_it(broker: Broker) -> None:
     """The spoilt one took the last place. Alone the other is admitted, and must hear that it was."""
     broker.configure("q", max_depth=1)
     spoilt, good = spoilt_send(), send("good")
-    lane_of(broker).perform([spoilt, good])
+    executor_of(broker).perform([spoilt, good])
     assert good.error is None
     assert good.result == [broker.browse("q")[0].id]
 
@@ -85,7 +85,7 @@ def test_a_refusal_in_company_does_not_outlive_it(broker: Broker) -> None:
 def test_a_refused_call_writes_nothing_and_spoils_nothing(broker: Broker) -> None:
     broker.configure("q", max_depth=1)
     first, second, elsewhere = send("first"), send("second"), send("elsewhere", "p")
-    lane_of(broker).perform([first, second, elsewhere])
+    executor_of(broker).perform([first, second, elsewhere])
     assert isinstance(second.error, QueueFull)
     assert first.result and elsewhere.result
     assert sorted(message.payload for message in broker.walk()) == ["elsewhere", "first"]
@@ -93,14 +93,14 @@ def test_a_refused_call_writes_nothing_and_spoils_nothing(broker: Broker) -> Non
 
 def test_what_is_sent_in_a_batch_can_be_received_in_it(broker: Broker) -> None:
     sent, taken = send("x"), receive()
-    lane_of(broker).perform([taken, sent])
+    executor_of(broker).perform([taken, sent])
     assert len(taken.result or []) == 1
 
 
 def test_receives_of_one_batch_share_what_is_there_in_the_order_they_came(broker: Broker) -> None:
     broker.send_many("q", range(15))
     first, second, third = receive(), receive(), receive()
-    lane_of(broker).perform([first, second, third])
+    executor_of(broker).perform([first, second, third])
     assert [len(call.result or []) for call in (first, second, third)] == [10, 5, 0]
 
 
@@ -108,7 +108,7 @@ def test_the_second_settle_of_one_batch_comes_too_late(broker: Broker) -> None:
     broker.send("q", "x")
     delivery = broker.receive("q")[0]
     first, second = (Settle([to_receipt(delivery)], Ack()) for _ in range(2))
-    lane_of(broker).perform([first, second])
+    executor_of(broker).perform([first, second])
     assert (first.result, second.result) == (["done"], ["not_found"])
 
 
@@ -121,7 +121,7 @@ def test_a_busy_database_is_nobodys_fault(broker: Broker, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(broker._engine.dialect, "writing", be_busy)
     calls = [send("a"), send("b"), send("c")]
-    lane_of(broker).perform(calls)
+    executor_of(broker).perform(calls)
     assert [type(call.error) for call in calls] == [StoreBusy] * 3
     assert len(begun) == 1, "asking again for each would take four times as long"
 
@@ -136,7 +136,7 @@ def test_a_commit_whose_outcome_is_unknown_is_not_repeated(spy: Spy, broker: Bro
 
     spy.after = fail_after_commit
     calls = [send("a"), send("b")]
-    lane_of(broker).perform(calls)
+    executor_of(broker).perform(calls)
     assert [type(call.error) for call in calls] == [OutcomeUnknown] * 2
     assert [call.result for call in calls] == [None, None]
     assert len(commits) == 1
@@ -150,7 +150,7 @@ def test_a_commit_that_failed_for_sure_was_not_written(spy: Spy, broker: Broker)
 
     spy.before = fail_before_commit
     calls = [send("a"), send("b")]
-    lane_of(broker).perform(calls)
+    executor_of(broker).perform(calls)
     assert [type(call.error) for call in calls] == [StoreFull] * 2
     spy.before = lambda connection, statement: None
     broker.send("q", "c")
@@ -176,7 +176,8 @@ def test_what_is_committed_is_not_done_again_when_nobody_can_be_woken(broker: Br
         raise RuntimeError("no bell")
 
     broker._engine.store.on_notification = fail
+    broker._engine.store.listeners = (fail,)
     calls = [send("a"), send("b")]
-    lane_of(broker).perform(calls)
+    executor_of(broker).perform(calls)
     assert [call.error for call in calls] == [None, None]
     assert broker.stats("q").ready == 2

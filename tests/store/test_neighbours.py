@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rowq import Broker, StoreBusy
@@ -82,3 +83,13 @@ def test_opening_waits_for_a_busy_neighbour(broker: Broker, connect: Connect, pa
         opening = Background(lambda: connect().send("q", "x"))
         threading.Event().wait(0.2)
     assert opening.result()
+
+
+def test_a_walk_that_outlives_its_broker_leaves_no_file_open(broker: Broker, path: Path) -> None:
+    """An open file would be in the way of a program that moves or deletes it."""
+    broker.send_many("q", range(1_000))
+    walk = broker.walk("q")
+    next(walk)
+    broker.close()
+    assert sum(1 for _ in walk) == 999
+    assert str(path) not in {file.path for file in psutil.Process().open_files()}

@@ -55,9 +55,9 @@ def test_a_url_that_leads_nowhere_is_refused(bad: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "told"),
     [
-        ("jobs.db", "this is no URL: use sqlite:///jobs.db"),
-        ("ada:s3cret@db/x", "rowq knows no database behind ada://…: use"),
-        ("sqlite://jobs.db", "three slashes stand before a path of SQLite: use"),
+        ("jobs.db", "this is not a URL: use sqlite:///jobs.db"),
+        ("ada:s3cret@db/x", "rowq does not know a database for ada://…: use"),
+        ("sqlite://jobs.db", "a SQLite path follows three slashes: use"),
     ],
 )
 def test_what_is_wrong_with_a_url_is_told_and_no_password(bad: str, told: str) -> None:

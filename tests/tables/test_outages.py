@@ -42,7 +42,7 @@ def test_a_crash_loses_what_was_put_down_and_the_publisher_is_told(server: Postg
         count = publisher.stage("second", [batch], Q)
         server.kill()
         server.start()
-        with pytest.raises(rowq.StagingLost, match="100 messages were put down under 'second', and 0 are there"):
+        with pytest.raises(rowq.StagingLost, match="100 messages were staged under 'second', but 0 are there"):
             publisher.publish("w", 2, [("second", count)])
         assert broker.stats("q").ready == 100
         assert publisher.publish("w", 1, []) is False

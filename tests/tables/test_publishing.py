@@ -202,7 +202,7 @@ def test_what_was_put_down_and_is_gone_is_missed(broker: Broker, publisher: Publ
     connection.commit()
     connection.close()
     kept = publisher.stage("kept", [numbers(2)], Q)
-    with pytest.raises(rowq.StagingLost, match="5 messages were put down under 'lost', and 3 are there"):
+    with pytest.raises(rowq.StagingLost, match="5 messages were staged under 'lost', but 3 are there"):
         publisher.publish("w", 1, [("kept", kept), ("lost", lost)])
     assert depths(broker) == {}
     again = publisher.stage("again", [numbers(5)], Q)
@@ -279,8 +279,8 @@ def test_stages_that_nobody_publishes_are_swept_after_a_day(url: str, broker: Br
         (lambda p: p.publish_unnumbered([("s", 1), ("s", 1)]), "named twice"),
         (lambda _: open_publisher("sqlite:///x.db", rows=0), "between 1 and 1000000 rows"),
         (lambda p: p.stage("s" * 65, [], Q), "1 to 64"),
-        (lambda p: p.stage("s", [], Mapping()), "not neither"),
-        (lambda p: p.stage("s", [], Mapping(queue="q", queue_column="x")), "not both"),
+        (lambda p: p.stage("s", [], Mapping()), "either one queue"),
+        (lambda p: p.stage("s", [], Mapping(queue="q", queue_column="x")), "either one queue"),
         (lambda p: p.stage("s", [], Mapping(queue="q.dlq")), "dead letters"),
     ],
 )

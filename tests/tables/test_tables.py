@@ -226,15 +226,15 @@ def test_a_text_in_a_predicate_is_only_a_text(broker: Broker, tabular: Tabular) 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda t: t.bounds("nothing", queues=None), "no table"),
-        (lambda t: t.settled("messages"), "no log"),
+        (lambda t: t.bounds("nothing", queues=None), "not a table"),
+        (lambda t: t.settled("messages"), "not a log"),
         (lambda t: list(t.read(Piece("audit", 1, 2), queues=None, columns=["x"])), "no column 'x'"),
-        (lambda t: list(t.read(Piece("audit", 1, 2), queues=None, where={"sql": "1"})), "cannot be chosen by 'sql'"),
+        (lambda t: list(t.read(Piece("audit", 1, 2), queues=None, where={"sql": "1"})), "cannot be filtered by 'sql'"),
         (lambda t: list(t.read(Piece("audit", 1, 2), queues=None, where={"since": "soon"})), "whole number"),
-        (lambda t: list(t.read(Piece("audit", 1, 2), queues=None, where={"event": "ä"})), "must be a word"),
+        (lambda t: list(t.read(Piece("audit", 1, 2), queues=None, where={"event": "ä"})), "must be an event"),
         (lambda t: list(t.read(Piece("audit", 1, 2), queues="q")), "list of names"),
-        (lambda t: list(t.read(Piece("audit", 1, 2), queues=["a b"])), "no queue name"),
-        (lambda t: list(t.read(Piece("messages", 1, 2), queues=None, states=["lost"])), "no state"),
+        (lambda t: list(t.read(Piece("audit", 1, 2), queues=["a b"])), "not a queue name"),
+        (lambda t: list(t.read(Piece("messages", 1, 2), queues=None, states=["lost"])), "not a state"),
         (lambda t: t.pieces("audit", (2, 1), 1, None), "cannot be cut"),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_dry_run_counts_and_makes_nothing(run: Run, urls: tuple[str, str], sou
     lines = result.out.splitlines()
     assert lines[2].split() == ["mails", "2", "0", "1", "0", "0", "0"]
     assert lines[4] == "4 messages to copy; nothing was changed"
-    assert lines[5].startswith("TO could not be looked at: there is no database at ")
+    assert lines[5].startswith("TO could not be read: there is no database at ")
     assert not (tmp_path / "new.db").exists()
     assert not source.stats("mails").paused
     document = run("copy", *urls, "--dry-run", "--json").json
@@ -138,7 +138,7 @@ def test_what_is_sent_meanwhile_is_told(run: Run, urls: tuple[str, str], source:
         return finish(self)
 
     monkeypatch.setattr(Copier, "finish", finish_late)
-    assert run("copy", *urls).out.splitlines()[-1] == "1 message came to FROM meanwhile: stop whoever sends there, and run the copy again"
+    assert run("copy", *urls).out.splitlines()[-1] == "1 message came to FROM meanwhile: stop the producers there, and run the copy again"
 
 
 def test_there_is_a_bar_on_a_terminal_only(run: Run, urls: tuple[str, str], source: rowq.Broker) -> None:

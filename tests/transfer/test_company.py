@@ -189,7 +189,7 @@ def test_two_copies_at_once_double_nothing(some_journey: Journey, monkeypatch: p
     both = [Background(partial(copy, some_journey.source_url, some_journey.target_url)) for _ in range(2)]
     refusals = [str(refused) for one in both if (refused := refusal_of(one)) is not None]
     assert len(refusals) <= 1
-    assert all("by somebody else" in refused for refused in refusals)
+    assert all("another process is copying" in refused for refused in refusals)
     assert list(everything(some_journey.target)) == ids
     assert all(len(some_journey.target.audit(id)) == 1 for id in ids[:20])
 

@@ -144,16 +144,14 @@ TRUE = [
 
 
 @pytest.mark.parametrize("story", TRUE)
-def test_what_is_true_is_no_violation(story: Bend) -> None:
-    tale = Tale()
+def test_what_is_true_is_no_violation(tale: Tale, story: Bend) -> None:
     story(tale)
     verdict = tale.judge()
     assert verdict.violations == []
     assert sum(verdict.checked.values()) > 5
 
 
-def test_a_violation_comes_with_the_lines_that_show_it() -> None:
-    tale = Tale()
+def test_a_violation_comes_with_the_lines_that_show_it(tale: Tale) -> None:
     tale.send(1)
     tale.live(1, "enqueued", "delivered x", "delivered y", "acked")
     told = next(violation for violation in tale.judge().violations if "one holder" in violation)
@@ -161,8 +159,7 @@ def test_a_violation_comes_with_the_lines_that_show_it() -> None:
     assert "receive answered" in told
 
 
-def test_of_many_violations_of_a_kind_the_first_are_told() -> None:
-    tale = Tale()
+def test_of_many_violations_of_a_kind_the_first_are_told(tale: Tale) -> None:
     for seq in range(1, 40):
         tale.put(seq, "ready")
     violations = tale.judge().violations

@@ -246,13 +246,11 @@ def something_unheard_of(tale: Tale) -> None:
 
 
 @pytest.mark.parametrize(("check", "bend"), bent.all)
-def test_a_violation_is_named(check: str, bend: Bend) -> None:
-    tale = Tale()
+def test_a_violation_is_named(tale: Tale, check: str, bend: Bend) -> None:
     bend(tale)
     assert check in tale.named()
 
 
-def test_a_set_clock_may_end_leases_early_by_the_watch() -> None:
-    tale = Tale()
+def test_a_set_clock_may_end_leases_early_by_the_watch(tale: Tale) -> None:
     a_lease_that_was_over_by_the_database_and_not_by_the_watch(tale)
     assert tale.judge(has_true_clock=False).violations == []

@@ -214,7 +214,6 @@ def an_error_without_a_name(tale: Tale) -> None:
 
 
 @pytest.mark.parametrize(("check", "bend"), bent.all)
-def test_a_violation_is_named(check: str, bend: Bend) -> None:
-    tale = Tale()
+def test_a_violation_is_named(tale: Tale, check: str, bend: Bend) -> None:
     bend(tale)
     assert check in tale.named()

@@ -126,7 +126,6 @@ def purged_by_one_that_was_over(tale: Tale) -> None:
 
 
 @pytest.mark.parametrize(("check", "bend"), bent.all)
-def test_a_violation_is_named(check: str, bend: Bend) -> None:
-    tale = Tale()
+def test_a_violation_is_named(tale: Tale, check: str, bend: Bend) -> None:
     bend(tale)
     assert tale.named() == {check}

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_a_message_that_vanishes_is_missed(tmp_path: Path) -> None:
         name = "p.0.1.0"
         caller.call("send", ["plain", [None]], lambda: broker.send("plain", {"name": name}), lambda id: [[id]])
         assert check(tmp_path, url).violations == []
-    with sqlite3.connect(tmp_path / "queue.db") as thief:
+    with closing(sqlite3.connect(tmp_path / "queue.db")) as thief, thief:
         thief.execute("DELETE FROM rowq_ready")
     named = {violation.partition(":")[0] for violation in check(tmp_path, url).violations}
     assert named == {"it is where its story ends", "the tables fit together"}

@@ -1,4 +1,4 @@
-"""Keys to the server: create, list, revoke."""
+"""API keys of the server: create, list, revoke."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowq.cli.output import Column
 from rowq.cli.text import moment
 from rowq.clock import SystemClock
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the key: whose it is, or what it is for.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the key: its owner or its purpose.", show_default=False)]
 
 
 def create(
@@ -20,23 +20,23 @@ def create(
     name: Name,
     scope: Annotated[list[str], typer.Option("--scope", help="What it may do: send, receive, admin or metrics; may be repeated.")],
     queue: Annotated[
-        list[str] | None, typer.Option("--queue", metavar="PATTERN", help="On which queues, as orders or 'orders.*'; may be repeated.")
+        list[str] | None, typer.Option("--queue", metavar="PATTERN", help="The queues it may use: orders or 'orders.*'; may be repeated.")
     ] = None,
 ) -> None:
-    """Make a key and print its secret, which is shown this once.
+    """Create a key and print its secret, which is shown only once.
 
-    Receive includes looking at messages, admin includes everything. Without --queue the key is for all queues.
+    Receive includes browsing messages, admin includes everything. Without --queue the key is valid for all queues.
     """
     queues = queue or ["*"]
     with session.connect(create=True) as broker:
         secret = broker.create_key(name, scopes=scope, queues=queues)
     session.output.answer(secret, name=name, scopes=scope, queues=queues, secret=secret)
     if not session.output.json:
-        hint("keep it: it is shown this once, and only its digest is stored")
+        hint("save it now: it is shown only once, and only its digest is stored")
 
 
 def list_keys(session: Session) -> None:
-    """List the keys in the database; those of the server's configuration are not among them."""
+    """List the keys in the database, not those in the server's configuration."""
     with session.connect() as broker:
         keys = broker.api_keys()
     if session.output.documents(keys):
@@ -47,7 +47,7 @@ def list_keys(session: Session) -> None:
 
 
 def revoke(session: Session, name: Name) -> None:
-    """Take a key away; running servers stop accepting it within two seconds."""
+    """Revoke a key; running servers stop accepting it within two seconds."""
     with session.connect() as broker:
         broker.revoke_key(name)
     session.output.answer(f"{name} is revoked", name=name, revoked=True)

@@ -1,4 +1,4 @@
-"""How a function becomes a command: each gets --url and --json, and works with a session made of them."""
+"""How a function becomes a command: each gets --url and --json, and a session built from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowq.cli.output import Output
 
 DEFAULT_URL = "sqlite:///rowq.db"
 REMOTE_TIMEOUT = 5.0
-"""Somebody sits before it: a server that cannot be reached is told sooner than a program would want to know."""
+"""A person is waiting at the terminal, so an unreachable server is reported sooner than to a program."""
 SHARED_PANEL = "Database and output"
 _WORDS = {"bool": "", "str": "TEXT", "int": "NUMBER", "int range": "NUMBER", "float": "NUMBER", "path": "PATH"}
 
@@ -26,7 +26,7 @@ Url = Annotated[
         "--url", metavar="URL", help=f"The database or server. Default: ROWQ_URL, else {DEFAULT_URL}.", rich_help_panel=SHARED_PANEL
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs; of a list, an object a line.", rich_help_panel=SHARED_PANEL)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON; for a list, one object per line.", rich_help_panel=SHARED_PANEL)]
 
 
 class Session:
@@ -38,19 +38,19 @@ class Session:
         self.output = Output(json=json)
 
     def connect(self, *, create: bool = False, upkeep: bool = False) -> rowq.Broker:
-        """The broker. Only a command that puts something into a database creates one: elsewhere a mistyped URL is told, not made true."""
+        """The broker. Only commands that put something into a database create one: elsewhere a mistyped URL is an error."""
         if self.is_remote:
             return rowq.connect(self.url, timeout=None if "timeout=" in self.url else REMOTE_TIMEOUT)
         return rowq.connect(self.url, migrate=create, upkeep=upkeep, actor=actor())
 
     @property
     def is_remote(self) -> bool:
-        """A server: it has the database, and writes the name of the key into the audit."""
+        """Whether this is a server: it owns the database, and records the name of the key in the audit."""
         return self.url.lower().startswith(("http://", "https://"))
 
 
 def add_command(app: typer.Typer, panel: str | None, function: Callable[..., None], name: str | None = None) -> None:
-    """Put `function(session, …)` under its name into a panel of the help; what follows the session becomes its parameters."""
+    """Registers `function(session, …)` under its name in a panel of the help; the parameters after the session become its options."""
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = list(inspect.signature(_shared, eval_str=True).parameters.values())
     parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *shared)]
@@ -79,8 +79,7 @@ class Group(TyperGroup):
 
 
 def _in_plain_words(parameters: list[Any], context: Any) -> list[Any]:
-    """For the help, where Typer shows the types of Python: <list[str]>, and <bool> behind a flag, which takes nothing. Its older
-    releases have words of their own."""
+    """For the help: Typer shows Python types such as <list[str]>, and <bool> after a flag without a value. Older releases differ."""
     for parameter in parameters:
         if isinstance(parameter, TyperArgument):
             vars(parameter)["display_type_rich"] = lambda ctx: None  # its name says it
@@ -91,7 +90,7 @@ def _in_plain_words(parameters: list[Any], context: Any) -> list[Any]:
 
 
 class Shared:
-    """What was said before the name of the command."""
+    """Options given before the name of the command."""
 
     def __init__(self, url: str | None, json: bool) -> None:
         self.url = url
@@ -103,7 +102,7 @@ def _shared(context: typer.Context, url: Url = None, json: Json = False) -> None
 
 
 def _check_text(given: dict[str, Any]) -> None:
-    """Refuse words that are no text in UTF-8; only a payload may be any bytes."""
+    """Refuses arguments that are not UTF-8; only a payload may be arbitrary bytes."""
     for name, value in given.items():
         for word in value if isinstance(value, list) else [value]:
             if isinstance(word, str) and name != "payload" and not _is_text(word):
@@ -111,12 +110,12 @@ def _check_text(given: dict[str, Any]) -> None:
 
 
 def _is_text(word: str) -> bool:
-    """Bytes that are not UTF-8 reach Python as lone surrogates, which nothing can write again."""
+    """Bytes that are not UTF-8 reach Python as lone surrogates, which cannot be encoded again."""
     return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def actor() -> str:
-    """Who acts, for the audit; a container's user may have no name."""
+    """The actor, for the audit; a container's user may have no name."""
     try:
         return f"cli:{getpass.getuser()}"
     except (OSError, KeyError):

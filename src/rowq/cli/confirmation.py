@@ -1,4 +1,4 @@
-"""Asking before something cannot be undone."""
+"""Confirmation before something that cannot be undone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rowq.cli.text import visible
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on only after `--yes` or a typed yes; a script that forgot --yes is told so instead of being left to wait."""
+    """Continues only after `--yes` or a typed yes; a script without --yes gets an error instead of a prompt that waits."""
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        raise InvalidArgument(f"nobody is here to be asked {question!r}: add --yes")
+        raise InvalidArgument(f"cannot ask {question!r} without a terminal: add --yes")
     sys.stderr.write(f"{visible(question)} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -21,7 +21,7 @@ from rowq.transfer.report import Counts, QueueReport
 _STATES = Counts.__struct_fields__
 
 From = Annotated[str, typer.Argument(metavar="FROM", help="The URL of the database that has the queues.", show_default=False)]
-To = Annotated[str, typer.Argument(metavar="TO", help="The URL of the one that gets them; its tables are made.", show_default=False)]
+To = Annotated[str, typer.Argument(metavar="TO", help="The URL of the database to copy to; its tables are created.", show_default=False)]
 
 
 def copy(
@@ -30,20 +30,20 @@ def copy(
     target: To,
     queue: Annotated[list[str] | None, typer.Option("--queue", help="Only this queue; may be repeated. Default: all.")] = None,
     wait_for_leases: Annotated[
-        float | None, duration_option("--wait-for-leases", "Let consumers finish first, for so long at most.")
+        float | None, duration_option("--wait-for-leases", "Let consumers finish first, for at most this long.")
     ] = None,
-    no_audit: Annotated[bool, typer.Option("--no-audit", help="Leave the lines of the audit behind.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="In the end delete at FROM what has arrived at TO, after asking.")] = False,
+    no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not copy the audit.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="At the end, delete from FROM what has arrived at TO, after asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what there is to copy.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Copy queues into another database, with everything that belongs to them.
+    """Copy queues into another database, with all their data.
 
-    The queues of FROM are paused, and stay so. Messages keep their ids, their order, their state and their
-    attempts; one that is leased arrives as ready, so a consumer that settles it at FROM later on has done its
-    work in vain. At TO the queues are paused until everything is there.
+    The queues of FROM are paused, and stay paused. Messages keep their ids, order, state and attempts. A leased
+    message arrives as ready: a consumer that settles it at FROM afterwards has processed it in vain. At TO the
+    queues are paused until the copy is complete.
 
-    A copy that was cut off goes on when it is run again. What was sent to FROM meanwhile comes with the next run.
+    Run an interrupted copy again to continue it. Messages sent to FROM meanwhile are copied by the next run.
     """
     queues = queue or None
     if dry_run:
@@ -72,7 +72,7 @@ def _show_survey(session: Session, found: Survey) -> None:
     session.output.table(_columns("queue"), ([stats.queue, *_cells(stats)] for stats in found.queues))
     session.output.line(f"{counted(total, 'message')} to copy; nothing was changed")
     if found.target is not None:
-        session.output.line(f"TO could not be looked at: {found.target}")
+        session.output.line(f"TO could not be read: {found.target}")
 
 
 def _show(session: Session, reports: Sequence[QueueReport], leases: int, *, removed: bool) -> None:
@@ -91,7 +91,7 @@ def _show(session: Session, reports: Sequence[QueueReport], leases: int, *, remo
     if leases:
         session.output.line(f"{counted(leases, 'lease')} ran on at FROM: what is settled there from now on is delivered again at TO")
     if later:
-        session.output.line(f"{counted(later, 'message')} came to FROM meanwhile: stop whoever sends there, and run the copy again")
+        session.output.line(f"{counted(later, 'message')} came to FROM meanwhile: stop the producers there, and run the copy again")
     if removed:
         session.output.line(f"{counted(gone, 'message')} deleted at FROM")
 

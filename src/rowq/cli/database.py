@@ -16,7 +16,7 @@ from rowq.connect import make_door
 from rowq.engine.maintenance import SWEEPS, Sweep
 from rowq.spark.java import examine
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="One part alone; rowq sweeps lists them.", show_default=False)]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Run only this task; rowq sweeps lists them.", show_default=False)]
 
 
 def doctor(session: Session) -> None:
@@ -40,7 +40,7 @@ def migrate(session: Session) -> None:
 
 
 def sweep(session: Session, name: Name = None) -> None:
-    """Do at once what time made necessary: due, expired, retention; or one part of it."""
+    """Run maintenance now: due, expired, retention; or one task of it."""
     if name is not None:
         with session.connect() as broker:
             count = broker.run_sweep(name)
@@ -54,7 +54,7 @@ def sweep(session: Session, name: Name = None) -> None:
 
 
 def sweeps(session: Session) -> None:
-    """List the parts of a sweep: what each does, and how often it is done."""
+    """List the maintenance tasks: what each does, and how often it runs."""
     if session.output.documents(SWEEPS):
         return
     columns = (Column("sweep", style="cyan"), Column("every", right=True), Column("what it does", flexible=True))
@@ -77,13 +77,13 @@ def _findings(session: Session) -> list[rowq.Finding]:
 def install(
     session: Session,
     schema: Annotated[
-        str, typer.Argument(metavar="SCHEMA", help="The schema to make, and the queue of the same name.", show_default=False)
+        str, typer.Argument(metavar="SCHEMA", help="The schema to create, and the queue of the same name.", show_default=False)
     ],
 ) -> None:
-    """Make the procedures of PEQ for a queue, in a schema of its name.
+    """Create the procedures of PEQ for a queue, in a schema of its name.
 
-    They work on the tables of rowq: what enqueue sends is received by everybody, and dequeue hands out what anybody sent.
-    Again after an upgrade, to bring them up to this release. It needs a database on PostgreSQL.
+    They work on the tables of rowq: any consumer receives what enqueue sends, and dequeue delivers what any producer sent.
+    Run it again after an upgrade. It needs a database on PostgreSQL.
     """
     make_door(session.url, schema)
     session.output.answer(f"the procedures of the queue {schema} are in the schema {schema}", schema=schema, queue=schema)

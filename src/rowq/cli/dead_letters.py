@@ -1,4 +1,4 @@
-"""Dead letters: look at them, send them back to work, or delete them."""
+"""Dead letters: list them, put them back into their queue, or delete them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OfError = Annotated[str | None, typer.Option("--error", help="Only those whose l
 OfFingerprint = Annotated[
     str | None, typer.Option("--fingerprint", help="Only those whose last error has this fingerprint, as rowq failures shows it.")
 ]
-Most = Annotated[int | None, typer.Option("--limit", help="At most so many, oldest first.")]
+Most = Annotated[int | None, typer.Option("--limit", help="At most this many, oldest first.")]
 
 
 def dead(
@@ -60,17 +60,17 @@ def dead(
 def failures(
     session: Session,
     queue: Queue,
-    limit: Annotated[int, typer.Option("--limit", help="At most so many kinds of failure, up to 1,000.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", help="At most this many kinds of failure, up to 1,000.")] = 100,
 ) -> None:
-    """Say why messages died: dead letters put together by reason and error.
+    """Show why messages died: dead letters grouped by reason and error.
 
-    The newest 10,000 are looked at. Numbers, ids, paths and quoted values of an error do not count: rowq redrive --fingerprint takes the
-    rest, as it is shown here.
+    The newest 10,000 are examined. Numbers, ids, paths and quoted values in an error are ignored for the grouping. rowq redrive
+    --fingerprint takes a fingerprint as it is shown here.
     """
     with session.connect() as broker:
         found = broker.failures(queue, limit=limit)
     if found.more:
-        note(f"older ones than these {found.looked_at:,} dead letters were not looked at")
+        note(f"only the newest {found.looked_at:,} dead letters were examined")
     if session.output.documents(found.failures):
         return
     now = rowq.SystemClock().now()
@@ -95,7 +95,7 @@ def redrive(
     key: Key = None,
     group: Group = None,
     limit: Most = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="At most so many a second.")] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="At most this many per second.")] = None,
 ) -> None:
     """Put dead letters back into their queue: all, or some."""
     where = rowq.Where(reason=reason, error=error, fingerprint=fingerprint, key=key, group=group)
@@ -120,18 +120,18 @@ def delete_dead(
     limit: Most = None,
     yes: Yes = False,
 ) -> None:
-    """Delete some dead letters for good, after asking.
+    """Delete some dead letters permanently, after asking.
 
-    All of them are deleted by rowq purge QUEUE.dlq.
+    To delete all of them, use rowq purge QUEUE.dlq.
     """
     where = rowq.Where(reason=reason, error=error, fingerprint=fingerprint, key=key, group=group)
     filtered = _is_filtered(ids, where)
     if not ids and not filtered:
         all_of_them = dead_topic(split_name(queue)[0])
-        raise rowq.InvalidArgument(f"say which dead letters, by id or by filter; all are deleted by: rowq purge {all_of_them}")
+        raise rowq.InvalidArgument(f"name dead letters by id or by filter; to delete all of them: rowq purge {all_of_them}")
     with session.connect() as broker:
         those = counted(len(set(ids)), "dead letter") if ids else "the dead letters that match"
-        confirm(f"Delete {those} of {queue} for good?", yes=yes)
+        confirm(f"Delete {those} of {queue} permanently?", yes=yes)
         with bar(f"delete-dead {queue}", len(ids) if ids else None) as advance:
             count = broker.delete_dead(queue, ids=ids or None, where=where if filtered else None, limit=limit, progress=advance)
     session.output.answer(f"{counted(count, 'dead letter')} deleted", queue=queue, deleted=count)
@@ -157,7 +157,7 @@ def _failure(failure: rowq.Failure, now: int) -> list[str]:
 
 
 def _total(dead: int, limit: int | None, *, filtered: bool) -> int | None:
-    """How many are to come; a filter's number is not known before."""
+    """How many are expected; unknown for a filter."""
     if filtered:
         return None
     return dead if limit is None else min(dead, limit)

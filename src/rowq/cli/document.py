@@ -1,4 +1,4 @@
-"""Results as JSON: one line each, safe to look at in a terminal."""
+"""Results as JSON: one line each, safe to show in a terminal."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _TERMINAL_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u206
 
 
 def json_line(value: Any) -> bytes:
-    """One line of JSON in which a terminal finds nothing to obey. What is escaped can only stand inside a string."""
+    """One line of JSON without terminal control characters. Everything that is escaped can only occur inside a string."""
     try:
         encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:
-        # The name of a file may be no text at all; what JSON cannot say becomes question marks.
+        # A file name may not be valid text; what JSON cannot express becomes question marks.
         encoded = json.dumps(msgspec.to_builtins(value), ensure_ascii=False).encode(errors="replace")
     if not encoded.isascii():
         encoded = _TERMINAL_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode()).encode()
@@ -24,7 +24,7 @@ def json_line(value: Any) -> bytes:
 
 
 def fields(value: msgspec.Struct) -> dict[str, Any]:
-    """A result as JSON shows it: the names of its fields, and `payload_base64` for a payload of bytes."""
+    """A result as JSON shows it: its fields by name, and `payload_base64` for a payload of bytes."""
     shown = msgspec.structs.asdict(value)
     if isinstance(shown.get("payload"), bytes):
         shown["payload_base64"] = shown.pop("payload")

@@ -1,4 +1,4 @@
-"""How a command ends when it does not do what was asked: exit codes, and one line on stderr."""
+"""How a command ends when it fails: exit codes, and one line on stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATABASE = 4
 INTERRUPTED = 130
 READER_GONE = 141
 
-# Typer brings a Click of its own in newer releases and uses the installed one in older ones; the family tree is the same.
+# Newer releases of Typer bundle their own Click, older ones use the installed one; the class hierarchy is the same.
 UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
 
 _EXIT_CODES: tuple[tuple[type[RowqError], int], ...] = (
@@ -34,7 +34,7 @@ _EXIT_CODES: tuple[tuple[type[RowqError], int], ...] = (
 
 
 class Failure(Exception):
-    """The end of a command: a sentence, a stable code, an exit code, and further facts for --json."""
+    """A command's failure: a sentence, a stable code, an exit code, and further facts for --json."""
 
     def __init__(self, sentence: str, *, code: str = "failed", exit_code: int = FAILED, **facts: Any) -> None:
         super().__init__(sentence)
@@ -45,7 +45,7 @@ class Failure(Exception):
 
 
 class ReaderGone(Exception):
-    """Whoever read the output has closed it (`| head`): no error, but nothing more to do either."""
+    """The reader of the output has closed it (`| head`). Not an error, but there is nothing left to do."""
 
 
 def understand(error: BaseException) -> Failure:
@@ -69,7 +69,7 @@ def exit_code_of(error: RowqError) -> int:
 
 
 def report(failure: Failure, *, json: bool) -> None:
-    """Say it on stderr; where nobody listens there, the exit code still tells."""
+    """Writes the failure to stderr; if stderr is closed, the exit code still tells."""
     if json:
         written = json_line({"code": failure.code, "error": failure.sentence, **failure.facts}).decode()
     else:
@@ -80,7 +80,7 @@ def report(failure: Failure, *, json: bool) -> None:
 
 
 def give_up_stdout() -> None:
-    """Point stdout at nothing, else the interpreter tries the failed write once more when it exits, and complains."""
+    """Points stdout at the null device; otherwise the interpreter repeats the failed write at exit, and complains."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The files that load reads and dump writes; `-` and no name at all are stdin and stdout."""
+"""The files that load reads and dump writes; `-` or no name means stdin and stdout."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def source(file: Path | None) -> Iterator[BufferedIOBase]:
 
 
 class Arrival(NamedTuple):
-    """Whole lines without their ends, and whether they are all that is at hand for now."""
+    """Complete lines without their line ends, and whether no more are available for now."""
 
     lines: list[bytes]
     is_all: bool
 
 
 def arrivals(source: BufferedIOBase) -> Iterator[Arrival]:
-    """The lines of a source as they come, so that what a slow pipe brings need not wait for more."""
+    """The lines of a source as they arrive, so that lines from a slow pipe need not wait for more."""
     pieces: list[bytes] = []
     held = 0
     while held <= LONGEST_LINE and (chunk := source.read1(_CHUNK)):
@@ -55,7 +55,7 @@ def arrivals(source: BufferedIOBase) -> Iterator[Arrival]:
 
 
 def size_of(source: BufferedIOBase) -> int | None:
-    """How long it is, where that is known before the end: a file, also when the shell opened it."""
+    """The length of the source if known in advance: of a file, also one opened by the shell."""
     with contextlib.suppress(OSError):
         found = os.fstat(source.fileno())
         return found.st_size if stat.S_ISREG(found.st_mode) else None
@@ -68,7 +68,7 @@ def sink(file: Path | None, output: Output) -> Iterator[Callable[[bytes], object
         yield output.write
         output.flush()
     elif file.exists() and not file.is_file():
-        # A pipe or a device is written as it is: renaming something over it would replace it.
+        # A pipe or a device is written directly: renaming a file over it would replace it.
         with _opened(file, "wb", "written") as opened:
             yield opened.write
     else:
@@ -91,7 +91,7 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _opened(file: Path, mode: str, purpose: str, named: Path | None = None) -> IO[bytes]:
-    """Not being able to open what the user named is a wrong argument."""
+    """A file named by the user that cannot be opened is a wrong argument."""
     try:
         opened: IO[bytes] = file.open(mode)
     except OSError as error:

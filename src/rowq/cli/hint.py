@@ -1,4 +1,4 @@
-"""Words for whoever sits at a terminal: on stderr, and only there, where they cannot end up in a file or in a script's way."""
+"""Hints for a person at a terminal: on stderr only, so that they never end up in a file or a pipe."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def hint(sentence: str) -> None:
 
 
 def hint_unknown(broker: rowq.Broker, queue: str) -> None:
-    """Nothing was received: perhaps since the name is mistyped, which is not an error, as a receive may wait for a new queue."""
+    """Nothing was received, perhaps because the name is mistyped. That is not an error: a receive may wait for a new queue."""
     if is_seen() and (missing := _missing(broker, split_name(queue)[0])) is not None:
         hint(str(missing))
 
 
 @contextmanager
 def told_of_new(broker: rowq.Broker, queue: str) -> Iterator[None]:
-    """Around a command that makes a queue where there is none: a new one may be a typing error, and is told on stderr."""
+    """Wraps a command that creates missing queues: reports a new queue on stderr, since it may be a typing error."""
     is_new = _missing(broker, queue) is not None
     yield
     if is_new:
@@ -36,13 +36,13 @@ def told_of_new(broker: rowq.Broker, queue: str) -> Iterator[None]:
 
 
 def note(sentence: str) -> None:
-    """On stderr, whether a terminal is there or not: what a script should not miss, and stands in the way of no result."""
+    """On stderr, terminal or not: for what a script should not miss and must not find among the results."""
     if sys.stderr is not None:
         sys.stderr.write(f"{visible(sentence)}\n")
 
 
 def _missing(broker: rowq.Broker, queue: str) -> rowq.QueueNotFound | None:
-    with suppress(rowq.RowqError):  # a malformed name is told by the command, and a key may be for sending only
+    with suppress(rowq.RowqError):  # a malformed name is reported by the command, and a key may only be for sending
         try:
             broker.settings(queue)
         except rowq.QueueNotFound as error:
@@ -51,7 +51,7 @@ def _missing(broker: rowq.Broker, queue: str) -> rowq.QueueNotFound | None:
 
 
 def hint_paused(broker: rowq.Broker, queue: str) -> None:
-    """Nothing was received, and nothing will be: a copy, for one, leaves its source so."""
+    """Nothing was received because the queue is paused: a copy, for example, leaves its source paused."""
     if not is_seen():
         return
     with suppress(rowq.RowqError):

@@ -1,4 +1,4 @@
-"""Messages on the screen: the table of a state, and one message in full."""
+"""Messages on the screen: a table of messages in one state, and one message in full."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TIMES = {"sent_at", "deadline", "due_at", "expires_at", "lease_until", "leased_
 
 
 def show_messages(output: Output, messages: Sequence[Message], state: State, limit: int) -> None:
-    """JSON Lines, or a table whose columns are those that say something."""
+    """JSON Lines, or a table without its empty columns."""
     if output.documents(messages):
         return
     now = SystemClock().now()
@@ -59,7 +59,7 @@ def show_messages(output: Output, messages: Sequence[Message], state: State, lim
 
 
 def show_details(output: Output, message: Message) -> None:
-    """Everything that is set, a line each; then the payload."""
+    """Every field that is set, one per line; then the payload."""
     now = SystemClock().now()
     for name, given in fields(message).items():
         if given is None or given == {} or name in ("payload", "payload_base64", "cursor"):

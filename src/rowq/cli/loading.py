@@ -1,4 +1,4 @@
-"""Loading: lines become batches, and it is known at any moment through which line everything is in the queue."""
+"""Loading: lines are sent in batches, and the last line up to which everything is in the queue is always known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POSITION = re.compile(r"position (\d+)")
 
 
 class Loading:
-    """One load. `through` is the last line before which everything is loaded (or was skipped on purpose)."""
+    """One load. `through` is the line up to which everything is loaded (or was skipped on purpose)."""
 
     def __init__(self, broker: Broker, queue: str | None, *, skip: int, skip_known: bool) -> None:
         self.through = skip
@@ -41,7 +41,7 @@ class Loading:
         self._unsure = False
 
     def run(self, source: BufferedIOBase, read: Read, advance: Advance) -> None:
-        """Send every line of the source, or fail with what was loaded and how to go on."""
+        """Sends every line of the source, or fails with what was loaded and how to continue."""
         number, skip, position = 0, self.through, 0
         with self._interruptible():
             try:
@@ -69,7 +69,7 @@ class Loading:
             parcel = read(line)
             target = self._queue or parcel.queue
             if target is None:
-                raise InvalidArgument("it names no queue: give one, as rowq load QUEUE")
+                raise InvalidArgument("it does not name a queue: give one, as rowq load QUEUE")
         except InvalidArgument as error:
             if not line.strip():
                 return
@@ -110,7 +110,7 @@ class Loading:
             self._send_one_by_one()
 
     def _send_one_by_one(self) -> None:
-        """Tell the lines of a batch that an earlier load brought in from those it did not."""
+        """Tells the lines of a batch that an earlier load sent from those it did not."""
         for number, draft in zip(self._numbers, self._batch, strict=True):
             try:
                 self._broker.send_many(self._target, [draft])
@@ -127,7 +127,7 @@ class Loading:
         return self._stopped(str(error) + self._doubt(), number, code=error.code, exit_code=exit_code_of(error))
 
     def _left(self) -> list[int]:
-        """The lines of the batch under way that are not known to be in the queue."""
+        """The lines of the current batch that are not known to be in the queue."""
         return [number for number in self._numbers if number > self.through]
 
     def _doubt(self) -> str:
@@ -139,7 +139,7 @@ class Loading:
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C wait for the batch under way: cut in the middle, nobody could say whether it was written. A second one cuts."""
+        """Lets Ctrl-C wait for the current batch: interrupted in the middle, it may or may not be written. A second one cuts it."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -1,4 +1,4 @@
-"""The entry of the command line, and its table of contents."""
+"""The entry point of the command line, and its table of commands."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _EPILOG = """\
 [bold]Exit codes[/]
   0  done
   1  it failed; a lease was lost
-  2  wrong usage, or an argument that no queue takes
+  2  wrong usage, or an invalid argument
   3  nothing there: an empty receive, not found
   4  the database or the server is busy or unavailable
 130  interrupted
-141  the reader of the output went away
+141  the reader of the output closed it
 
-[bold]Errors[/] are one line on stderr; with --json it is {"code", "error"}.
+[bold]Errors[/] are one line on stderr; with --json: {"code", "error"}.
 [bold]Durations[/] are 30 or 1.5 (seconds), 500ms, 10s, 5m, 2h, 7d.
 """
 
@@ -69,7 +69,7 @@ app.add_typer(lake, name="pipeline", rich_help_panel="In and out")
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. Expected errors become one line on stderr, never a traceback."""
+    """Runs one command and returns its exit code. Expected errors become one line on stderr, never a traceback."""
     given = list(sys.argv[1:] if args is None else args)
     try:
         exit_code = typer.main.get_command(app).main(given, prog_name="rowq", standalone_mode=False)
@@ -79,7 +79,7 @@ def main(args: Sequence[str] | None = None) -> int:
         give_up_stdout()
         return READER_GONE
     except SystemExit as leaving:
-        # Shell completion leaves this way with 0; Typer and Rich do with 1 when the reader of the help is gone.
+        # Shell completion exits this way with 0; Typer and Rich exit with 1 when the reader of the help is gone.
         return READER_GONE if leaving.code == 1 else 0
     except (rowq.RowqError, Failure, UsageError, OSError, typer.Abort, KeyboardInterrupt) as error:
         failure = understand(error)
@@ -113,7 +113,7 @@ def _root(
 
 @keys.callback(invoke_without_command=True)
 def _keys(context: typer.Context) -> None:
-    """Make, list and revoke keys to the server."""
+    """Create, list and revoke keys to the server."""
     _require_command(context)
 
 
@@ -121,7 +121,7 @@ def _keys(context: typer.Context) -> None:
 def _streams(context: typer.Context) -> None:
     """List streams, revoke one, or quarantine messages of it.
 
-    A stream is what a Spark query takes messages by, under its streamId, in numbered batches.
+    A stream is how a Spark query takes messages: under its streamId, in numbered batches.
     """
     _require_command(context)
 
@@ -130,7 +130,7 @@ def _streams(context: typer.Context) -> None:
 def _peq(context: typer.Context) -> None:
     """Queues for clients of PEQ, which call procedures in SQL.
 
-    PEQ is the Postgres Enterprise Queue. On PostgreSQL its procedures can be had on queues of rowq.
+    PEQ is the Postgres Enterprise Queue. On PostgreSQL its procedures can be installed for queues of rowq.
     """
     _require_command(context)
 
@@ -140,7 +140,7 @@ def _pipeline(context: typer.Context) -> None:
     """Archive, report and replay, with Spark.
 
     A lake is a folder of Parquet files that keeps what happened to messages.
-    Spark and Java have to be installed: rowq doctor tells whether they are.
+    Spark and Java have to be installed: rowq doctor checks that.
     """
     _require_command(context)
 
@@ -152,12 +152,12 @@ def _require_command(context: typer.Context) -> None:
 
 
 def _wants_json(given: list[str]) -> bool:
-    """Looked up by hand, since a wrong option ends the parsing before --json is seen."""
+    """Checked by hand, since a wrong option ends the parsing before --json is seen."""
     return "--json" in (given[: given.index("--")] if "--" in given else given)
 
 
 def _flush_rest() -> None:
-    """What was printed before the failure still goes out, if it can."""
+    """Writes out what was printed before the failure, if possible."""
     try:
         Output(json=False).flush()
     except (ReaderGone, Failure):

@@ -33,11 +33,11 @@ def send(
     key: Annotated[str | None, typer.Option("--key", help="Replace the waiting message of this key, if there is one.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="Messages of a group go out one at a time, in order.")] = None,
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
-    delay: Annotated[float | None, duration_option("--delay", "Not before this has passed.")] = None,
+    delay: Annotated[float | None, duration_option("--delay", "Deliver it only after this.")] = None,
     at: At = None,
     ttl: Annotated[float | None, duration_option("--ttl", "Expire after this.")] = None,
-    deadline: Annotated[float | None, duration_option("--deadline", "Must be done within this.")] = None,
-    max_attempts: Annotated[int | None, typer.Option("--max-attempts", help="Deliveries before it is dead; 0 is no limit.")] = None,
+    deadline: Annotated[float | None, duration_option("--deadline", "Must be finished within this.")] = None,
+    max_attempts: Annotated[int | None, typer.Option("--max-attempts", help="Deliveries until it is a dead letter; 0: no limit.")] = None,
     backoff: Annotated[
         str | None, typer.Option("--backoff", metavar="BACKOFF", help="Before each retry: 1s,5s,30s or exponential:1s,cap=1h or linear:5s.")
     ] = None,
@@ -46,11 +46,11 @@ def send(
         list[str] | None,
         typer.Option("--key-if-undelivered", metavar="A/B", help="Keep the payload under this key if it dies; repeatable."),
     ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="An id of your own; sent twice, it is refused.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="An id of your own; sending it twice is refused.")] = None,
 ) -> None:
     """Send a message and print its id.
 
-    PAYLOAD is JSON, always: a text needs quotes ('"hello"') or --text. Words that begin with a dash go after two dashes: rowq send q -- -5
+    PAYLOAD is always JSON: text needs quotes ('"hello"') or --text. A payload that begins with a dash goes after two: rowq send q -- -5
     """
     if text and raw:
         raise rowq.InvalidArgument("a payload is text or bytes: give one of --text and --bytes")
@@ -78,17 +78,17 @@ def send(
 def receive(
     session: Session,
     queue: Queue,
-    max: Annotated[int, typer.Option("--max", help="At most so many, 1 to 1000.")] = 1,
-    wait: Annotated[float | None, duration_option("--wait", "Wait so long for the first.")] = None,
-    lease: Annotated[float | None, duration_option("--lease", "How long they are yours; else as the queue is configured.")] = None,
+    max: Annotated[int, typer.Option("--max", help="At most this many, 1 to 1000.")] = 1,
+    wait: Annotated[float | None, duration_option("--wait", "Wait this long for the first.")] = None,
+    lease: Annotated[float | None, duration_option("--lease", "How long you hold them. Default: as the queue is configured.")] = None,
     consumer: Annotated[str | None, typer.Option("--consumer", help="A name, kept with the lease.")] = None,
-    at_most_once: Annotated[bool, typer.Option("--at-most-once", help="If this consumer dies, they do not come again.")] = False,
+    at_most_once: Annotated[bool, typer.Option("--at-most-once", help="If this consumer dies, they are not delivered again.")] = False,
     ack: Annotated[bool, typer.Option("--ack", help="Ack them once they are printed.")] = False,
 ) -> None:
     """Take messages under a lease and print them with their receipts.
 
-    QUEUE.dlq means the dead letters of QUEUE. Nothing there: exit code 3.
-    With --ack, what could not be printed is not acked: its lease runs out, and it comes again.
+    QUEUE.dlq means the dead letters of QUEUE. If there is no message, the exit code is 3.
+    With --ack, what could not be printed is not acked: its lease expires, and it is delivered again.
     """
     with session.connect(create=True, upkeep=True) as broker:
         mode: DeliveryMode | None = "at_most_once" if at_most_once else None
@@ -151,9 +151,9 @@ def audit(
     id: Annotated[str | None, typer.Argument(metavar="ID", help="The id of a message.", show_default=False)] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="Only what operators did to this queue.")] = None,
     where: InQueue = None,
-    limit: Annotated[int, typer.Option(help="At most so many actions of operators.")] = 100,
+    limit: Annotated[int, typer.Option(help="At most this many actions of operators.")] = 100,
 ) -> None:
-    """Tell what happened to a message, oldest first; without ID what operators did, newest first."""
+    """Show what happened to a message, oldest first; without ID what operators did, newest first."""
     if (queue if id is not None else where) is not None:
         raise rowq.InvalidArgument("give the id of a message, perhaps with --in; or --queue for what operators did to one")
     with session.connect() as broker:
@@ -180,7 +180,7 @@ def delete(
 ) -> None:
     """Delete messages by id in any state, or a whole queue."""
     if (queue is None) == (not ids) or (where is not None and not ids):
-        raise rowq.InvalidArgument("say what to delete: ids, perhaps with --in QUEUE; or a whole queue by --queue QUEUE")
+        raise rowq.InvalidArgument("name what to delete: ids, perhaps with --in QUEUE; or a whole queue with --queue QUEUE")
     with session.connect() as broker:
         if queue is not None:
             stats = broker.stats(queue)
@@ -210,7 +210,7 @@ def _refusal(broker: rowq.Broker, id: str, queue: str | None) -> rowq.RowqError 
 
 
 def _show_delivery(session: Session, delivery: rowq.Delivery) -> None:
-    """In full, since with --ack this is the only time that anybody sees it."""
+    """In full, since with --ack the message is shown only once."""
     if session.output.json:
         session.output.document(delivery)
         return

@@ -20,7 +20,7 @@ _GAP = 3
 
 
 class Column(NamedTuple):
-    """A column of a table; only a flexible one is cut when the terminal is narrow."""
+    """A column of a table; only flexible ones are truncated when the terminal is narrow."""
 
     title: str
     right: bool = False
@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
 
 class Output:
-    """Standard output, in one of two languages."""
+    """Standard output, as text or as JSON."""
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
@@ -46,11 +46,11 @@ class Output:
         self.write(visible(text).encode(_encoding(), "backslashreplace") + b"\n")
 
     def document(self, value: Struct | dict[str, Any]) -> None:
-        """One object of JSON, on a line of its own."""
+        """One JSON object on its own line."""
         self.write(json_line(fields(value) if isinstance(value, Struct) else value))
 
     def documents(self, values: Iterable[Struct | dict[str, Any]]) -> bool:
-        """A list for programs, an object a line; False, and nothing, where people read, who get a table."""
+        """A list for programs, one object per line; False, and no output, for people, who get a table."""
         if self.json:
             for value in values:
                 self.document(value)
@@ -67,14 +67,14 @@ class Output:
             raise _lost(error) from None
 
     def flush(self) -> None:
-        """Return only when everything written is out of our hands."""
+        """Returns only when everything written has been handed over."""
         try:
             self._stream().flush()
         except OSError as error:
             raise _lost(error) from None
 
     def require(self) -> None:
-        """Fail now, before anything is taken out of a queue, if there is nowhere to print it."""
+        """Fails now, before anything is taken out of a queue, if there is nowhere to print it."""
         self._stream()
 
     def _stream(self) -> Any:
@@ -94,7 +94,7 @@ def _lost(error: OSError) -> Exception:
 
 
 def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
-    # Rich takes as long to import as all the rest together; --json need not wait for it.
+    # Rich takes as long to import as all the rest together; --json does without it.
     from rich import box
     from rich.cells import cell_len
     from rich.console import Console
@@ -110,7 +110,7 @@ def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
         justify: Literal["left", "right"] = "right" if column.right else "left"
         table.add_column(Text(column.title), justify=justify, style=column.style, no_wrap=True, overflow="ellipsis", width=width)
     for row in cells:
-        # A Text is never read as Rich's markup, whatever a payload or an error contains.
+        # A Text is never parsed as Rich markup, whatever a payload or an error contains.
         table.add_row(*map(Text, row))
     console = Console(file=sys.stdout, highlight=False, width=sum(widths) + _GAP * len(widths))
     with console.capture() as captured:
@@ -120,7 +120,7 @@ def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _fitted(columns: Sequence[Column], widest: list[int], screen: int) -> list[int]:
-    """How wide each column becomes: ids stay whole even where the line then breaks, flexible columns share what is left."""
+    """The width of each column: ids are never cut, even if the line then wraps; flexible columns share what is left."""
     fixed = sum(width for column, width in zip(columns, widest, strict=True) if not column.flexible)
     flexible = sum(column.flexible for column in columns)
     share = max(_LEAST, (screen - fixed - _GAP * len(columns)) // max(1, flexible))

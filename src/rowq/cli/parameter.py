@@ -13,7 +13,7 @@ from rowq.cli.command import DEFAULT_URL
 
 
 def queue_names(context: typer.Context, incomplete: str) -> list[str]:
-    """Those of the database that the line so far names; none where there is nothing to ask, since a shell shows no errors."""
+    """The queues of the database given on the line so far; none on an error, since a shell shows none."""
     given = context.params.get("url") or (context.parent.params.get("url") if context.parent else None)
     try:
         with rowq.connect(given or os.environ.get("ROWQ_URL") or DEFAULT_URL, migrate=False, upkeep=False, timeout=PATIENCE) as broker:
@@ -27,17 +27,17 @@ Queue = Annotated[str, _queue]
 OptionalQueue = Annotated[str | None, _queue]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a message.", show_default=False)]
 InQueue = Annotated[
-    str | None, typer.Option("--in", metavar="QUEUE", help="The queue of the message, where several queues have one of this id.")
+    str | None, typer.Option("--in", metavar="QUEUE", help="The queue of the message, if several queues have one with this id.")
 ]
 Receipts = Annotated[
     list[str],
-    typer.Argument(metavar="RECEIPT", help="Receipts, or - for lines of stdin: a receipt each, or what receive --json prints."),
+    typer.Argument(metavar="RECEIPT", help="Receipts, or - for lines of stdin: one receipt each, or the output of receive --json."),
 ]
 Key = Annotated[str | None, typer.Option("--key", help="Only messages with this key.")]
 Group = Annotated[str | None, typer.Option("--group", help="Only messages of this group.")]
-After = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Go on behind this message: its cursor, as --json shows it.")]
-Limit = Annotated[int, typer.Option("--limit", help="At most so many, 1 to 1000.")]
-Newest = Annotated[bool, typer.Option("--newest", help="The last that died or finished first; only of dead and finished messages.")]
+After = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Start after this message: its cursor, as --json shows it.")]
+Limit = Annotated[int, typer.Option("--limit", help="At most this many, 1 to 1000.")]
+Newest = Annotated[bool, typer.Option("--newest", help="The last to die or finish comes first; only for dead and finished messages.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with the message.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -48,4 +48,4 @@ def duration_option(name: str, help: str) -> Any:
 
 
 PATIENCE = 2.0
-"""Seconds for a server or a database that is slow to answer: whoever pressed Tab has typed on by then."""
+"""Seconds for a server or a database that is slow to answer: a person who pressed Tab has typed on by then."""

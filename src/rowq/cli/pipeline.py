@@ -18,24 +18,24 @@ from rowq.cli.value import moment
 from rowq.connect import refuse_server
 
 Folder = Annotated[Path, typer.Argument(metavar="LAKE", help="The folder of the lake.", show_default=False)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what there is to do.")]
-Since = Annotated[int | None, typer.Option("--since", metavar="WHEN", parser=moment, help="From then on: 2h (ago), or 2026-01-31T09:30Z.")]
-Until = Annotated[int | None, typer.Option("--until", metavar="WHEN", parser=moment, help="Up to then: as for --since.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what there is to do.")]
+Since = Annotated[int | None, typer.Option("--since", metavar="WHEN", parser=moment, help="From this moment: 2h (ago), 2026-01-31T09:30Z.")]
+Until = Annotated[int | None, typer.Option("--until", metavar="WHEN", parser=moment, help="Up to this moment: as for --since.")]
 
 
 def archive(
     session: Session,
     lake: Folder,
     purge: Annotated[bool, typer.Option("--purge", help="Then delete from the database what is in the lake.")] = False,
-    purge_after: Annotated[float | None, duration_option("--purge-after", "The same, for what has been in the lake for so long.")] = None,
-    segment_lines: Annotated[int, typer.Option("--segment-lines", help="At most so many lines are written at once.")] = 500_000,
+    purge_after: Annotated[float | None, duration_option("--purge-after", "The same, for what has been in the lake for this long.")] = None,
+    segment_lines: Annotated[int, typer.Option("--segment-lines", help="At most this many lines are written at once.")] = 500_000,
     master: Master = LOCAL,
     dry_run: DryRun = False,
 ) -> None:
-    """Bring history and audit into a lake of Parquet files.
+    """Copy history and audit into a lake of Parquet files.
 
-    Every line arrives exactly once, whatever happens: an archive that was cut off goes on when it is run again.
-    Lines of transactions that are still open come with the next run.
+    Every line arrives exactly once, whatever happens: run an interrupted archive again to continue it.
+    Lines of transactions that are still open follow with the next run.
     """
     _require_spark()
     from rowq.spark.pipeline.archiving import KINDS, Archiver
@@ -71,14 +71,14 @@ def report(
     queue: Annotated[list[str] | None, typer.Option("--queue", help="Only this queue; may be repeated. Default: all.")] = None,
     since: Since = None,
     until: Until = None,
-    parquet: Annotated[Path | None, typer.Option("--parquet", help="Write the figures into this folder, too, as Parquet.")] = None,
-    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Queues",
+    parquet: Annotated[Path | None, typer.Option("--parquet", help="Also write the figures into this folder, as Parquet.")] = None,
+    title: Annotated[str, typer.Option("--title", help="The title of the page.")] = "Queues",
     master: Master = LOCAL,
 ) -> None:
     """Write a page with plots of what happened in the queues.
 
-    Throughput, waiting and processing times, retries, dead letters, kinds of failures, consumers and depth.
-    From the audit and the history of the database, of a lake, or of both.
+    Throughput, waiting and processing times, retries, dead letters, kinds of failures, consumers and depth,
+    from the audit and the history of the database, of a lake, or of both.
     """
     _require_spark()
     from rowq.spark.pipeline.lake import Lake
@@ -90,9 +90,9 @@ def report(
         raise rowq.InvalidArgument("--only-lake needs a lake: add --lake LAKE")
     refuse_server(session.url, "a report reads a database, and this is a server")
     if not page.absolute().parent.is_dir():
-        raise rowq.InvalidArgument(f"{page} cannot be written, since its folder does not exist: make it first")
+        raise rowq.InvalidArgument(f"{page} cannot be written because its folder does not exist: create it first")
     if lake is not None:
-        Lake(lake).snapshot()  # before Spark is started for nothing
+        Lake(lake).snapshot()  # before Spark is started in vain
     source = Source(lake=lake, url=None if only_lake else session.url, queues=tuple(queue or ()), since_ms=since, until_ms=until)
     with spark_session(master) as spark, bar("report", 1 + (parquet is not None)) as advance:
         found = reports(spark, source, persist=True)
@@ -106,26 +106,24 @@ def report(
 
 def replay(
     session: Session,
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of this replay; under the same name it goes on.", show_default=False)
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of this replay; the same name continues it.", show_default=False)],
     queue: Queue,
     lake: Annotated[Path | None, typer.Option("--lake", help="Archived messages of this lake, instead of dead letters.")] = None,
     id: Annotated[list[str] | None, typer.Option("--id", help="Only this message; may be repeated.")] = None,
     reason: Annotated[str | None, typer.Option("--reason", help="Only dead letters with this reason.")] = None,
     outcome: Annotated[str | None, typer.Option("--outcome", help="Only archived messages with this outcome.")] = None,
-    error: Annotated[str | None, typer.Option("--error", help="Only those in whose error this regular expression is found.")] = None,
+    error: Annotated[str | None, typer.Option("--error", help="Only those whose error matches this regular expression.")] = None,
     since: Since = None,
     until: Until = None,
     to: Annotated[str | None, typer.Option("--to", metavar="QUEUE", help="Send archived messages into this queue.")] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="At most so many a second.")] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="At most this many per second.")] = None,
     master: Master = LOCAL,
     dry_run: DryRun = False,
 ) -> None:
     """Put dead letters back into their queue, or send archived messages again.
 
-    Each is replayed once: a replay that was cut off goes on when it is run again under the same name. Dead
-    letters keep their ids; archived messages are sent as new ones, with headers that tell where they come from.
+    Each is replayed once: run an interrupted replay again under the same name to continue it. Dead letters
+    keep their ids; archived messages are sent as new ones, with headers that say where they come from.
     """
     _require_spark()
     from rowq.spark.pipeline.choice import Choice
@@ -136,7 +134,7 @@ def replay(
     if lake is None and to is not None:
         raise rowq.InvalidArgument("dead letters go back into their own queue: --to is for archived messages, with --lake")
     if lake is not None:
-        Lake(lake).snapshot()  # before Spark is started for nothing
+        Lake(lake).snapshot()  # before Spark is started in vain
     with bar(f"replay {queue}", None) as advance:
         options: dict[str, Any] = {"rate": rate, "dry_run": dry_run, "actor": actor(), "progress": advance}
         if lake is None:
@@ -153,7 +151,7 @@ def replay(
 
 
 def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: DryRun = False) -> None:
-    """Put the small files of a lake together, one a day."""
+    """Merge the small files of a lake, one per day."""
     _require_spark()
     from rowq.spark.pipeline.compacting import compact as put_together
     from rowq.spark.pipeline.compacting import small_files
@@ -162,7 +160,7 @@ def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: Dry
     small = small_files(Lake(lake).snapshot())
     files = sum(map(len, small.values()))
     if dry_run or not small:
-        _answer(session, f"{counted(files, 'small file')} to put together; nothing was changed", days=len(small), before=files, after=files)
+        _answer(session, f"{counted(files, 'small file')} to merge; nothing was changed", days=len(small), before=files, after=files)
         return
     with spark_session(master) as spark, bar("compact", len(small)) as advance:
         result = put_together(spark, lake, progress=advance)
@@ -173,11 +171,11 @@ def vacuum(
     session: Session,
     lake: Folder,
     older_than: Annotated[
-        float | None, duration_option("--older-than", "Leave younger ones, which somebody may need. Default: 7d.")
+        float | None, duration_option("--older-than", "Keep younger ones, which may still be in use. Default: 7d.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove files of a lake that no longer count."""
+    """Remove files that a lake no longer uses."""
     from rowq.spark.pipeline.vacuuming import KEEP_MS
     from rowq.spark.pipeline.vacuuming import vacuum as remove
 

@@ -1,4 +1,4 @@
-"""A bar on stderr while something long runs; nothing at all when stderr is no terminal."""
+"""A progress bar on stderr while something long runs; none when stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rowq.cli.hint import is_seen
 
 Advance = Callable[[int], None]
-"""Call it with how much is done by now."""
+"""Called with how much is done so far."""
 
 
 @contextmanager

@@ -41,11 +41,11 @@ def stats(session: Session, queue: OptionalQueue = None) -> None:
 def consumers(
     session: Session,
     queue: OptionalQueue = None,
-    dead_after: Annotated[float | None, duration_option("--dead-after", "The silence after which they are dead; 5s by default.")] = None,
+    dead_after: Annotated[float | None, duration_option("--dead-after", "Silence after which a consumer is dead; 5s by default.")] = None,
 ) -> None:
-    """List the consumers of a queue that are alive, the oldest first; or who takes messages of any queue.
+    """List the live consumers of a queue, the oldest first; or the consumers of all queues.
 
-    Of a queue, those that register: the consumers of the library. Of all queues, the dead too, and whoever has messages now.
+    For a queue: those that register, which are the consumers of the library. For all queues: also the dead, and those that hold messages.
     """
     silence = DEAD_AFTER if dead_after is None else dead_after
     with session.connect() as broker:
@@ -81,14 +81,14 @@ def configure(
 
 
 def pause(session: Session, queue: Queue) -> None:
-    """Hand out nothing more of a queue; sending goes on."""
+    """Stop delivering messages of a queue; sending continues."""
     with session.connect() as broker:
         broker.pause(queue)
     session.output.answer(f"{queue} is paused", queue=queue, paused=True)
 
 
 def resume(session: Session, queue: Queue) -> None:
-    """Hand out messages of a paused queue again."""
+    """Deliver messages of a paused queue again."""
     with session.connect() as broker:
         broker.resume(queue)
     session.output.answer(f"{queue} is running", queue=queue, paused=False)
@@ -132,7 +132,7 @@ def read_pairs(pairs: list[str]) -> SettingsOptions:
     for pair in pairs:
         name, equals, given = pair.partition("=")
         if not equals:
-            raise rowq.InvalidArgument(f"{pair!r} is no setting: write name=value")
+            raise rowq.InvalidArgument(f"{pair!r} is not a setting: write name=value")
         if name == "schema" and given.startswith("@"):
             given = value.read_file(Path(given[1:])).decode(errors="surrogateescape")
         holds = parse_setting(name, given)
@@ -141,7 +141,7 @@ def read_pairs(pairs: list[str]) -> SettingsOptions:
 
 
 def show_settings(output: Output, queue: str, policy: rowq.Policy, origins: Mapping[str, str]) -> None:
-    """Every setting, the value that holds and where it comes from; a backoff list also says how many attempts there are."""
+    """Every setting, its effective value and where that comes from; a backoff list also shows how many attempts there are."""
     shown = {name: {"value": getattr(policy, name), "origin": origin} for name, origin in origins.items()}
     if output.json:
         output.document({"queue": queue, "settings": shown})

@@ -1,4 +1,4 @@
-"""Settling what was received, by receipt: ack, nack, reject, reschedule, extend."""
+"""Settling deliveries by receipt: ack, nack, reject, reschedule, extend."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def nack(
     session: Session,
     receipts: Receipts,
     reason: Reason = None,
-    delay: Annotated[float | None, duration_option("--delay", "Come back after this, not after the backoff.")] = None,
-    released: Annotated[bool, typer.Option("--released", help="Not the message's fault: the attempt does not count.")] = False,
-    limit: Annotated[NackLimit, typer.Option("--limit", help="What ends its tries: its attempts, or its deadline too.")] = "attempts",
+    delay: Annotated[float | None, duration_option("--delay", "Return after this instead of the backoff.")] = None,
+    released: Annotated[bool, typer.Option("--released", help="Not the message's fault: the attempt is not counted.")] = False,
+    limit: Annotated[NackLimit, typer.Option("--limit", help="What ends the retries: its attempts, or its deadline too.")] = "attempts",
 ) -> None:
-    """Failed: the messages come back, or are dead after their last attempt."""
+    """Failed: the messages return, or become dead letters after their last attempt."""
     with session.connect() as broker:
         _settle(
             session,
@@ -60,10 +60,10 @@ def reject(session: Session, receipts: Receipts, reason: Reason = None) -> None:
 def reschedule(
     session: Session,
     receipts: Receipts,
-    delay: Annotated[float, duration_option("--delay", "Come back after this.")],
+    delay: Annotated[float, duration_option("--delay", "Return after this.")],
     reason: Reason = None,
 ) -> None:
-    """Later: the messages come back after a delay, attempts at zero."""
+    """Later: the messages return after a delay, with attempts at zero."""
     with session.connect() as broker:
         _settle(session, receipts, "rescheduled", lambda batch: broker.reschedule_many(batch, delay, reason=reason))
 
@@ -71,9 +71,9 @@ def reschedule(
 def extend(
     session: Session,
     receipts: Receipts,
-    lease: Annotated[float | None, duration_option("--lease", "From now; else as the queue is configured.")] = None,
+    lease: Annotated[float | None, duration_option("--lease", "Counted from now. Default: as the queue is configured.")] = None,
 ) -> None:
-    """Not done yet: hold the messages longer."""
+    """Not done yet: extend the leases."""
     with session.connect() as broker:
         _settle(session, receipts, "extended", lambda batch: broker.extend_many(batch, lease))
 
@@ -88,7 +88,7 @@ def _settle(session: Session, receipts: list[str], done: str, verb: Callable[[li
     try:
         for batch in _batches(receipts):
             for receipt in batch:
-                read_receipt(receipt)  # whoever types one wants to hear of a slip, and not that something is not there
+                read_receipt(receipt)  # a typing error should be reported as such, and not as a lost lease
             for receipt, outcome in zip(batch, verb(batch), strict=True):
                 count += 1
                 lost += outcome is not rowq.Outcome.DONE
@@ -98,7 +98,7 @@ def _settle(session: Session, receipts: list[str], done: str, verb: Callable[[li
                     session.output.line(f"{receipt} {outcome}")
             session.output.flush()
     finally:
-        # Said also when a later line of stdin was no receipt: what was settled before it stays settled.
+        # Printed even if a later line of stdin was not a receipt: what was settled before it stays settled.
         if count and not session.output.json:
             session.output.line(f"{counted(count - lost, 'message')} {done}")
     _check(lost, count)
@@ -107,13 +107,13 @@ def _settle(session: Session, receipts: list[str], done: str, verb: Callable[[li
 def _check(lost: int, count: int) -> None:
     if lost:
         sentence = (
-            f"{lost} of {counted(count, 'receipt')} no longer held a lease: it ran out and the message moved on, or was settled before"
+            f"{lost} of {counted(count, 'receipt')} no longer held a lease: it expired and the message moved on, or was settled before"
         )
         raise Failure(sentence, code=rowq.LeaseLost.code, exit_code=FAILED)
 
 
 def _batches(receipts: list[str]) -> Iterator[list[str]]:
-    """The receipts given, then those of stdin as they arrive: a lease would not wait for a batch to fill."""
+    """The receipts given, then those of stdin as they arrive: a lease cannot wait for a batch to fill."""
     given = [receipt for receipt in receipts if receipt != "-"]
     for start in range(0, len(given), _BATCH):
         yield given[start : start + _BATCH]

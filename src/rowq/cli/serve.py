@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rowq.server.run import Address
 
 UVICORN = "0.54."
-"""The releases whose connections the server knows from the inside, as pyproject.toml says it to pip."""
+"""The releases whose internals the server relies on, as pinned in pyproject.toml."""
 _LISTENING = "Listening"
 _LIMITS = "Limits"
 _LOGS = "Logs and traces"
@@ -32,29 +32,29 @@ def _duration(name: str, help: str, panel: str) -> Any:
     return typer.Option(name, metavar="DURATION", parser=value.duration, help=help, rich_help_panel=panel, show_default=False)
 
 
-Redis = Annotated[str | None, _option("--redis", "redis://…: servers on one database wake each other by it.", _LISTENING, "URL")]
+Redis = Annotated[str | None, _option("--redis", "redis://…: how servers on one database wake each other.", _LISTENING, "URL")]
 Config = Annotated[Path | None, _option("--config", "Default: ROWQ_CONFIG, else rowq.toml if it is there.", _LISTENING, "FILE")]
-Host = Annotated[str | None, _option("--host", "The address to listen on, 127.0.0.1 by default. Others need a key.", _LISTENING)]
+Host = Annotated[str | None, _option("--host", "The address to listen on, 127.0.0.1 by default. Others require a key.", _LISTENING)]
 Port = Annotated[int | None, _option("--port", "The port, 8080 by default; 0 takes a free one.", _LISTENING)]
-Admin = Annotated[bool | None, _option("--admin/--no-admin", "Pages for administrators; on by default.", _LISTENING)]
+Admin = Annotated[bool | None, _option("--admin/--no-admin", "The admin pages; on by default.", _LISTENING)]
 AdminHost = Annotated[
-    str | None, _option("--admin-host", "The address of these pages, 127.0.0.1 by default. Others need a key.", _LISTENING)
+    str | None, _option("--admin-host", "The address of these pages, 127.0.0.1 by default. Others require a key.", _LISTENING)
 ]
-AdminPort = Annotated[int | None, _option("--admin-port", "Their port: 8081, or the one behind --port; 0 takes a free one.", _LISTENING)]
-Doors = Annotated[str | None, _option("--doors", "Which other queues' formats it speaks: forq,keyval,queueti, or none.", _LISTENING)]
-TlsCert = Annotated[str | None, _option("--tls-cert", "A certificate with its chain (PEM): then it is https.", _LISTENING, "FILE")]
-TlsKey = Annotated[str | None, _option("--tls-key", "Its key, if that is in a file of its own.", _LISTENING, "FILE")]
-Http2 = Annotated[bool | None, _option("--http2/--no-http2", "Speak HTTP/2 too; needs the extra http2.", _LISTENING)]
-Workers = Annotated[int | None, _option("--workers", "How many processes serve, 1 by default. SQLite takes one.", _LISTENING)]
+AdminPort = Annotated[int | None, _option("--admin-port", "Their port: 8081, or the one after --port; 0 takes a free one.", _LISTENING)]
+Doors = Annotated[str | None, _option("--doors", "Which compatible APIs to serve: forq,keyval,queueti, or none.", _LISTENING)]
+TlsCert = Annotated[str | None, _option("--tls-cert", "A certificate with its chain (PEM); enables https.", _LISTENING, "FILE")]
+TlsKey = Annotated[str | None, _option("--tls-key", "Its key, if it is in a separate file.", _LISTENING, "FILE")]
+Http2 = Annotated[bool | None, _option("--http2/--no-http2", "Serve HTTP/2 too; needs the extra http2.", _LISTENING)]
+Workers = Annotated[int | None, _option("--workers", "How many processes serve, 1 by default. SQLite allows one.", _LISTENING)]
 StopTimeout = Annotated[
-    float | None, _duration("--stop-timeout", "How long requests may take to end at a stop; 30s by default.", _LISTENING)
+    float | None, _duration("--stop-timeout", "How long running requests may take at a stop; 30s by default.", _LISTENING)
 ]
 
 MaxBodyBytes = Annotated[int | None, _option("--max-body-bytes", "The largest request, 16 MiB by default.", _LIMITS)]
 MaxHeaderBytes = Annotated[int | None, _option("--max-header-bytes", "The largest headers, 32 KiB by default.", _LIMITS)]
 HeaderTimeout = Annotated[float | None, _duration("--header-timeout", "How long headers may take to arrive; 10s by default.", _LIMITS)]
 BodyTimeout = Annotated[float | None, _duration("--body-timeout", "How long a body may take to arrive; 30s by default.", _LIMITS)]
-IdleTimeout = Annotated[float | None, _duration("--idle-timeout", "How long a connection may rest; 75s by default.", _LIMITS)]
+IdleTimeout = Annotated[float | None, _duration("--idle-timeout", "How long a connection may be idle; 75s by default.", _LIMITS)]
 MaxConnections = Annotated[int | None, _option("--max-connections", "How many connections in all, 10,000 by default.", _LIMITS)]
 Backlog = Annotated[int | None, _option("--backlog", "How many may wait to be accepted, 2,048 by default.", _LIMITS)]
 
@@ -63,7 +63,7 @@ LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"] | None,
     _option("--log-level", "debug, info, warning or error; info by default.", _LOGS, "LEVEL"),
 ]
-Metrics = Annotated[bool | None, _option("--metrics/--no-metrics", "Figures for Prometheus at /metrics; on by default.", _LOGS)]
+Metrics = Annotated[bool | None, _option("--metrics/--no-metrics", "Metrics for Prometheus at /metrics; on by default.", _LOGS)]
 AccessLog = Annotated[bool | None, _option("--access-log/--no-access-log", "Log every request.", _LOGS)]
 Otel = Annotated[bool | None, _option("--otel/--no-otel", "Trace with OpenTelemetry; needs the extra otel.", _LOGS)]
 
@@ -98,8 +98,8 @@ def serve(
 ) -> None:
     """Serve the queues over HTTP until SIGTERM or Ctrl-C.
 
-    Every option can also be a variable (ROWQ_MAX_BODY_BYTES=1000000) or a line in rowq.toml; an option beats a variable beats the file.
-    Keys are made with rowq keys create, or come from ROWQ_API_KEY. Without any key it listens on this machine only.
+    Every option can also be a variable (ROWQ_MAX_BODY_BYTES=1000000) or a line in rowq.toml; options override variables override the file.
+    Create keys with rowq keys create, or set ROWQ_API_KEY. Without any key it listens on this machine only.
     """
     flags = {name: given for name, given in locals().items() if name not in ("session", "config") and given is not None}
     try:
@@ -112,13 +112,13 @@ def serve(
     if not uvicorn.__version__.startswith(UVICORN):
         raise Failure(f"the server needs uvicorn {UVICORN}, and this is {uvicorn.__version__}: pip install 'rowq[server]'")
 
-    if session.given_url not in (None, os.environ.get("ROWQ_URL")):  # a variable is not on the command line, for everybody to read
+    if session.given_url not in (None, os.environ.get("ROWQ_URL")):  # a variable, unlike the command line, is not visible to other users
         flags["url"] = session.given_url
     run(load(flags, os.environ, file=config), lambda address: _announce(session, address))
 
 
 def _announce(session: Session, address: Address) -> None:
-    """Nobody needs to read it: the server goes on all the same."""
+    """If the announcement cannot be written, the server runs all the same."""
     with suppress(ReaderGone, Failure):
         _show(session, address)
         session.output.flush()
@@ -149,8 +149,8 @@ def _show(session: Session, address: Address) -> None:
         output.line(f"  look     {address.admin}")
     output.line("")
     needed = (
-        f"A key is needed: `{making_a_key(address.database)}` makes one."
+        f"A key is needed: `{making_a_key(address.database)}` creates one."
         if address.needs_key
-        else "No key is needed, since only this machine can reach it."
+        else "No key is needed, because only this machine can reach it."
     )
     output.line(f"{needed} Ctrl-C stops the server.")

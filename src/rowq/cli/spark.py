@@ -1,4 +1,4 @@
-"""Spark behind a command: started when there is work for it, silent, and its failures told in a line."""
+"""Spark for a command: started when needed, silent, its failures reported in one line."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MOST = 400
 
 @contextmanager
 def spark_session(master: str) -> Iterator[SparkSession]:
-    """A session for one command. What the JVM has to say goes to a file that is shown if it does not even start."""
+    """A session for one command. The JVM's output goes to a file, which is shown if it does not start."""
     from rowq.spark import session
 
-    hint("starting Spark, which takes some seconds")
+    hint("starting Spark, which takes a few seconds")
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as words:
         try:
             with _stderr_into(words):
@@ -53,7 +53,7 @@ def spark_session(master: str) -> Iterator[SparkSession]:
 
 @contextmanager
 def _stderr_into(file: IO[str]) -> Iterator[None]:
-    """For processes that are started meanwhile, for as long as they live."""
+    """For processes started inside the block, for as long as they live."""
     if sys.stderr is not None:
         sys.stderr.flush()
     kept = os.dup(2)
@@ -66,7 +66,7 @@ def _stderr_into(file: IO[str]) -> Iterator[None]:
 
 
 def _told(error: Exception) -> str:
-    """Where an executor raised an error of ours, that one; else the first line."""
+    """The rowq error that an executor raised, if there is one; else the first line."""
     text = str(error)
     found = _OURS.search(text)
     return found[1] if found else " ".join(text.split("\n", 1)[0].split())[:_MOST]

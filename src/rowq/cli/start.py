@@ -1,4 +1,4 @@
-"""The command `rowq`, also where what it needs is not installed."""
+"""The command `rowq`, which also starts if its dependencies are not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams: look at them, take back what one holds, and get a message out of its way."""
+"""Streams: list them, take back what one holds, and remove a message from its way."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Name = Annotated[str, typer.Argument(metavar="STREAM", help="The name of the str
 
 
 def list_streams(session: Session) -> None:
-    """List the streams: what each holds, and when it was last heard of.
+    """List the streams: what each holds, and when it was last active.
 
-    A stream holds batches that its query has not settled yet; their numbers are what quarantine asks for.
+    A stream holds batches that its query has not settled yet; quarantine takes their numbers.
     """
     with session.connect() as broker:
         streams = broker.streams()
@@ -41,9 +41,9 @@ def list_streams(session: Session) -> None:
 
 
 def revoke(session: Session, stream: Name, yes: Yes = False) -> None:
-    """Send all that a stream holds back to its queues, after asking; its checkpoint ends with that.
+    """Return all that a stream holds to its queues, after asking; this ends its checkpoint.
 
-    For a query that will not come back. Stop it first if it runs: messages that it is working on come twice.
+    For a query that will not run again. Stop it first: messages that it is processing are delivered twice.
     """
     with session.connect() as broker:
         held = sum(each.messages for each in broker.streams() if each.name == stream)
@@ -60,7 +60,7 @@ def quarantine(
     reason: Annotated[str | None, typer.Option("--reason", help="Why; kept with the messages.")] = None,
     yes: Yes = False,
 ) -> None:
-    """Make messages of a batch dead letters, after asking; the batch goes on without them.
+    """Turn messages of a batch into dead letters, after asking; the batch continues without them.
 
     For a message that the query of a stream fails on. Start the query again afterwards.
     What a stream holds: rowq browse QUEUE --state leased, where the consumer is stream:STREAM.
@@ -72,6 +72,6 @@ def quarantine(
 
 
 def _held(stream: Stream) -> str:
-    """The numbers of the batches that are not settled: they follow each other, up to the newest."""
+    """The numbers of the batches that are not settled: they are consecutive, up to the newest."""
     first, last = stream.next_batch - stream.batches, stream.next_batch - 1
     return "" if first > last else str(last) if first == last else f"{first} to {last}"

@@ -1,4 +1,4 @@
-"""What people read: ages, sizes, previews, and text that a terminal cannot mistake for a command."""
+"""Text for people: ages, sizes, previews, with terminal control characters made visible."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), (
 
 
 def visible(text: str) -> str:
-    """The text with everything that would move a cursor, change a colour or turn the writing direction spelled out."""
+    """The text with everything escaped that would move a cursor, change a colour or turn the writing direction."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_spell(character) for character in text)
 
 
 def _spell(character: str) -> str:
-    # The joiners only hold emoji and Indic or Persian letters together; spelled out they would break words.
+    # Joiners only hold emoji and Indic or Persian letters together; escaping them would break words.
     if character in _JOINERS or unicodedata.category(character) not in _UNSAFE:
         return character
     return character.encode("unicode_escape").decode("ascii")
 
 
 def span(milliseconds: int) -> str:
-    """About how long, in the largest unit that gives a whole number: 3s, 5m, 2h, 7d."""
+    """Approximate duration, in the largest unit that gives a whole number: 3s, 5m, 2h, 7d."""
     for unit, size in _UNITS_MS:
         if milliseconds >= size:
             return f"{milliseconds // size}{unit}"
@@ -46,13 +46,13 @@ def ago(at: int | None, now: int) -> str:
 
 
 def moment(at: int, now: int) -> str:
-    """A time as date and distance."""
+    """A time as date and distance from now."""
     written = datetime.fromtimestamp(at / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
     return f"{written} ({ago(at, now)})"
 
 
 def size(count: int) -> str:
-    """1.2 KB and the like."""
+    """A size such as 1.2 KB."""
     amount = float(count)
     for unit in ("B", "KB", "MB"):
         if amount < 1024:
@@ -78,7 +78,7 @@ def preview(payload: Any) -> str:
 
 
 def whole(payload: Any) -> str:
-    """A payload in one line, nothing left out."""
+    """A payload in one line, in full."""
     if isinstance(payload, bytes):
         return f"base64:{base64.b64encode(payload).decode()}"
     return msgspec.json.encode(payload).decode()

@@ -1,4 +1,4 @@
-"""Messages in and out by the million: load and dump, as JSON Lines, in constant memory."""
+"""Bulk load and dump: messages as JSON Lines, in constant memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rowq.cli.progress import bar
 from rowq.cli.text import counted
 from rowq.transfer import line
 
-# In this order the head of a group comes before the rest of it, and what was taken first comes first again.
+# In this order the head of a group comes before its followers, and messages taken first come first again.
 _TO_BE_DONE = (rowq.State.LEASED, rowq.State.READY, rowq.State.SCHEDULED, rowq.State.BLOCKED)
 _IN_ORDER = (*_TO_BE_DONE, rowq.State.DEAD, rowq.State.FINISHED)
 _EVERY = 1000
 
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="A file, or - for stdin and stdout; the default.", show_default=False)]
-FileOption = Annotated[Path | None, typer.Option("--file", metavar="FILE", help="The same as FILE, where no QUEUE is given.")]
+FileOption = Annotated[Path | None, typer.Option("--file", metavar="FILE", help="The same as FILE, if no QUEUE is given.")]
 
 
 def load(
@@ -35,19 +35,19 @@ def load(
     raw: Annotated[bool, typer.Option("--raw", help="Each line is a payload, in JSON.")] = False,
     text: Annotated[bool, typer.Option("--text", help="Each line is a payload, as text.")] = False,
     keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Send under the ids of the lines.")] = False,
-    skip: Annotated[int, typer.Option("--skip", min=0, help="Leave out so many lines at the beginning.")] = 0,
-    skip_known: Annotated[bool, typer.Option("--skip-known", help="With --keep-ids: pass over ids that are here already.")] = False,
+    skip: Annotated[int, typer.Option("--skip", min=0, help="Skip this many lines at the beginning.")] = 0,
+    skip_known: Annotated[bool, typer.Option("--skip-known", help="With --keep-ids: skip ids that are already here.")] = False,
 ) -> None:
     """Send messages from JSON Lines, of any length.
 
     A line is what dump writes, for instance {"payload": {"to": "ada"}, "key": "welcome-42"}.
     It has payload or payload_base64, and may have headers, key, group, priority, delay_ms or at_ms,
-    ttl_ms, deadline_ms, max_attempts, backoff_ms, keys_if_undelivered, id. Without QUEUE it names its queue.
-    Messages are sent anew: attempts start at zero, ids are new unless --keep-ids.
+    ttl_ms, deadline_ms, max_attempts, backoff_ms, keys_if_undelivered, id. Without QUEUE each line names its queue.
+    Messages are sent as new: attempts start at zero, and ids are new unless --keep-ids.
 
-    At a bad line it stops, says which, and how to go on: with --skip N.
-    Then the first N lines are in the queue, and no other.
-    After a crash, when nobody could say N, a load with --keep-ids --skip-known can be run again.
+    At a bad line it stops, and shows which line it is and how to continue: with --skip N.
+    Then the first N lines are in the queue, and no others.
+    After a crash, when N is unknown, a load with --keep-ids --skip-known can be repeated.
     """
     if (skip_known and not keep_ids) or (keep_ids and (raw or text)):
         raise rowq.InvalidArgument("--skip-known needs --keep-ids, and --keep-ids needs lines with ids, not --raw or --text ones")
@@ -76,8 +76,8 @@ def dump(
 ) -> None:
     """Write the messages of a queue, or of all, as JSON Lines.
 
-    Dead letters and finished messages are left out unless asked for with --state, since load would send them again.
-    A file gets its name when it is complete.
+    Dead letters and finished messages are only written with --state, since load would send them again.
+    The file appears under its name when it is complete.
     """
     states = [each for each in _IN_ORDER if each in (state or _TO_BE_DONE)]
     chosen = _one(file, file_option)
@@ -103,11 +103,11 @@ def _one(file: Path | None, file_option: Path | None) -> Path | None:
 
 
 def _check_is_queue(queue: str | None, file: Path | None) -> None:
-    """`load FILE` at a terminal would take the file's name for a queue's, and wait for lines that nobody types."""
+    """`load FILE` at a terminal would take the file's name for a queue's, and wait for typed lines."""
     if queue is not None and file is None and sys.stdin is not None and sys.stdin.isatty() and Path(queue).is_file():
         raise rowq.InvalidArgument(f"{queue} is a file: load QUEUE {queue}, or load --file {queue} where each line names its queue")
 
 
 def _shares_the_screen(file: Path | None) -> bool:
-    """A bar amid the lines of a dump to the terminal would only disturb them."""
+    """A progress bar would disturb a dump to the terminal."""
     return not files.is_named(file) and sys.stdout.isatty()

@@ -1,4 +1,4 @@
-"""What is written on the command line, turned into values: durations, headers, payloads."""
+"""Command-line text turned into values: durations, headers, payloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_BYTES = 256 << 20
 
 
 def duration(text: str) -> float:
-    """Seconds, from `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`, as an option that says its name where it is wrong."""
+    """Seconds, from `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`; a wrong value is reported with the option's name."""
     try:
         return read_duration(text)
     except rowq.InvalidArgument as error:
@@ -35,12 +35,12 @@ def headers(pairs: list[str] | None) -> dict[str, str] | None:
         return None
     for pair in pairs:
         if "=" not in pair:
-            raise rowq.InvalidArgument(f"{pair!r} is no header: write --header name=value")
+            raise rowq.InvalidArgument(f"{pair!r} is not a header: write --header name=value")
     return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
 def payload(data: bytes, *, text: bool, raw: bool) -> Any:
-    """JSON, unless it was said to be text or bytes: what a payload is never depends on what it looks like."""
+    """JSON unless declared as text or bytes: the type of a payload never depends on its content."""
     if raw:
         return data
     try:
@@ -71,7 +71,7 @@ def stdin() -> BufferedIOBase:
 
 
 def read_file(file: Path) -> bytes:
-    """A file that the user named; not being able to read it is a wrong argument."""
+    """A file named by the user that cannot be read is a wrong argument."""
     try:
         with file.open("rb") as source:
             return _bounded(source.read(_MOST_BYTES + 1))
@@ -86,11 +86,11 @@ def _bounded(data: bytes) -> bytes:
 
 
 _MILLISECONDS = re.compile(r"[0-9]{13,19}")
-"""No duration has as many digits, and no message was sent before 2001, when milliseconds got their thirteenth."""
+"""No duration has this many digits, and milliseconds since 1970 have had thirteen since 2001."""
 
 
 def moment(text: str) -> int:
-    """Milliseconds since 1970, from `2h` (so long ago), `2026-01-31`, `2026-01-31T09:30Z` or `1767225600000`. Without a zone it is UTC."""
+    """Milliseconds since 1970, from `2h` (ago), `2026-01-31`, `2026-01-31T09:30Z` or `1767225600000`. Without a timezone it is UTC."""
     text = text.strip()
     if _MILLISECONDS.fullmatch(text):
         return int(text)
@@ -102,7 +102,7 @@ def moment(text: str) -> int:
 
 
 def coming(text: str) -> datetime:
-    """A moment that lies ahead. Whether it has a timezone is left to the verb that takes it."""
+    """A moment in the future. The verb that takes it checks for a timezone."""
     return _written(text.strip(), "2026-12-24T18:00+01:00 or 2026-12-24T17:00Z")
 
 

@@ -1,1 +1,1 @@
-"""The remote client: the verbs of a broker, asked of a server over HTTP."""
+"""The remote client: the verbs of a broker, over HTTP."""

@@ -1,4 +1,4 @@
-"""Where a server is and who we are there: a URL with its credentials, read once and turned into the words of every request."""
+"""The address and credentials of a server: a URL, parsed once and used in every request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SECRET = re.compile(r"[\x21-\x7e]+")
 
 class Address:
     def __init__(self, url: str, api_key: str | None = None) -> None:
-        """Raises InvalidArgument, in words that never repeat a secret."""
+        """Raises InvalidArgument with a text that never contains a secret."""
         parts = _split(url)
         self.host, self.port = _place(parts)
         named = f"[{self.host}]" if ":" in self.host else self.host
@@ -40,7 +40,7 @@ class Address:
         self._head = "".join(f"{line}\r\n" for line in (" HTTP/1.1", *lines)).encode()
 
     def request(self, exchange: Exchange[object]) -> bytes:
-        """The bytes of a request, to be written at once: head and body in two pieces would wait for each other's acknowledgement."""
+        """The bytes of a request, to be written at once: head and body in two writes would wait for each other's acknowledgement."""
         body = exchange.body
         start = b"%s %s%s" % (exchange.method, self._prefix, exchange.target.encode())
         if body is None:
@@ -53,7 +53,7 @@ def _split(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError:
-        raise InvalidArgument("this is no URL of a server: use http://host:8080") from None
+        raise InvalidArgument("this is not the URL of a server: use http://host:8080") from None
 
 
 def _place(parts: SplitResult) -> tuple[str, int]:
@@ -61,20 +61,20 @@ def _place(parts: SplitResult) -> tuple[str, int]:
         host = parts.hostname or ""
         port = parts.port
         if ":" not in host:
-            host = host.encode("idna").decode()  # raises for labels that no name can have
+            host = host.encode("idna").decode()  # raises for labels that a host name cannot have
     except ValueError:
-        raise InvalidArgument("this is no URL of a server: use http://host:8080") from None
+        raise InvalidArgument("this is not the URL of a server: use http://host:8080") from None
     if not _HOST.fullmatch(host):
-        raise InvalidArgument(f"{host!r} is no name of a host: use http://host:8080")
+        raise InvalidArgument(f"{host!r} is not a host name: use http://host:8080")
     if port == 0:
-        raise InvalidArgument("no server listens on port 0: use http://host:8080")
+        raise InvalidArgument("a server cannot listen on port 0: use http://host:8080")
     return host, port or _PORTS[parts.scheme]
 
 
 def _prefix(parts: SplitResult) -> str:
-    """A path before all others, where a proxy has put the server: `https://example.com/queues`."""
+    """A path prefix under which a proxy serves rowq: `https://example.com/queues`."""
     if parts.fragment or not _PATH.fullmatch(parts.path):
-        raise InvalidArgument("the path of this URL cannot be asked for: use http://host:8080, or http://host:8080/path")
+        raise InvalidArgument("the path of this URL cannot be requested: use http://host:8080, or http://host:8080/path")
     return parts.path.rstrip("/")
 
 
@@ -86,11 +86,11 @@ def _credentials(parts: SplitResult, api_key: str | None) -> str | None:
             raise InvalidArgument("credentials in a URL are the name of a key and its secret: http://name:secret@host:8080")
         pair = f"{unquote(parts.username)}:{unquote(parts.password)}"
         if not is_text(pair):
-            raise InvalidArgument("the name and the secret in this URL are no text that UTF-8 can write")
+            raise InvalidArgument("the name and the secret in this URL are not UTF-8")
         return "Basic " + base64.b64encode(pair.encode()).decode()
     secret: object = os.environ.get(API_KEY, "") if api_key is None else api_key
     if not secret and api_key is None:
         return None
     if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
-        raise InvalidArgument(f"the secret of a key is visible ASCII; look at api_key, or at {API_KEY} in the environment")
+        raise InvalidArgument(f"the secret of a key is visible ASCII: check api_key, or {API_KEY} in the environment")
     return f"Bearer {secret}"

@@ -33,12 +33,12 @@ class AsyncConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answered: asyncio.Future[Answer] | None = None
         self._is_asked = False
-        """A question is open: its answer is read, also while no caller waits for it."""
+        """A request is open: its response is read even while no caller waits for it."""
         self.idle_since = 0.0
         self.is_waiting = False
 
     async def ask(self, request: bytes, seconds: float, interrupt: Interrupt | None = None) -> Answer:
-        """Raises Lost; then the connection is of no more use. After a cancellation the answer can be recalled."""
+        """Raises Lost; then the connection is unusable. After a cancellation the response can be recalled."""
         if self._transport is None or self._transport.is_closing():
             raise Lost("the connection was closed", may_have_arrived=False, is_stale=True)
         self._reader.begin()
@@ -50,7 +50,7 @@ class AsyncConnection(asyncio.Protocol):
             return await self._await(seconds)
 
     async def recall(self, seconds: float) -> Answer:
-        """The answer to a question whose caller was cancelled while it waited for the answer."""
+        """The response to a request whose caller was cancelled while it waited."""
         if not self._reader.is_complete:
             self.hurry()
             return await self._await(seconds)
@@ -79,7 +79,7 @@ class AsyncConnection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def hurry(self) -> None:
-        """Has the server answer now what it was asked to wait for (see connection.py)."""
+        """Makes the server answer now what it was asked to wait for (see connection.py)."""
         if self._transport is not None:
             self._transport.write(HURRY)
 
@@ -92,7 +92,7 @@ class AsyncConnection(asyncio.Protocol):
             self._transport.abort()
 
     def close_from_anywhere(self) -> None:
-        """From another thread or loop than the one that it belongs to."""
+        """From a thread or loop other than the one that owns it."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.close)
 
@@ -102,7 +102,7 @@ class AsyncConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._is_asked:
-            self.close()  # the server says goodbye
+            self.close()  # the server closes the connection
             return
         try:
             self._reader.feed(data)

@@ -12,7 +12,7 @@ from rowq.client.pool import FRESH
 from rowq.errors import BrokerClosed
 
 MOST_AT_WORK = 64
-"""Questions under way at once; more of them wait. Those for which the server waits are not counted: they would hold up all others."""
+"""Maximum concurrent requests; further ones wait. Requests for which the server waits are not counted: they would block all others."""
 
 
 class _Loop:
@@ -32,14 +32,14 @@ class AsyncPool:
         self._is_closed = False
 
     async def take(self, seconds: float, *, must_be_fresh: bool, is_waiting: bool) -> AsyncConnection:
-        """One to ask with, to be given back."""
+        """A connection for one request, to be given back."""
         mine = self._mine()
         if not is_waiting:
             await mine.turn.acquire()
         try:
             self.check_open()
             connection = _rested(mine, must_be_fresh) or await open_async_connection(self._address, seconds)
-            if self._is_closed:  # meanwhile
+            if self._is_closed:  # closed meanwhile
                 connection.close()
             self.check_open()
         except BaseException:
@@ -51,7 +51,7 @@ class AsyncPool:
         return connection
 
     def give_back(self, connection: AsyncConnection) -> None:
-        """For the next question, if the answer was read to its end. One that is closed makes the server give back what it had leased."""
+        """Keeps it for the next request if the response was read to its end. Closing it makes the server release what it had leased."""
         mine = self._mine()
         mine.in_use.discard(connection)
         if not connection.is_waiting:
@@ -74,7 +74,7 @@ class AsyncPool:
             raise BrokerClosed("this broker was closed: connect again")
 
     def close(self) -> None:
-        """Connections at rest are closed, and those in use when their answer is there; receives that wait are asked to end."""
+        """Closes idle connections at once, busy ones when their response has arrived; asks waiting receives to end."""
         self._is_closed = True
         if self._process != os.getpid():
             return

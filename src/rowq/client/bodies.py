@@ -1,4 +1,4 @@
-"""Messages on their way out, and deliveries on their way in. What was encoded by the checks is pasted, not encoded again."""
+"""Bodies of requests and responses: messages out, deliveries in. Payloads that were encoded by the checks are inserted as they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Outgoing(Struct, omit_defaults=True, gc=False):
-    """A message as `wire.MessageBody` reads it; what says nothing is left out."""
+    """A message as `wire.MessageBody` reads it; defaults are left out."""
 
     payload: Raw | UnsetType = UNSET
     payload_base64: str | UnsetType = UNSET
@@ -129,7 +129,7 @@ def _payload(value: Any, encoded: str | UnsetType) -> Any:
 
 
 def _is_plain(message: Prepared) -> bool:
-    """JSON, and nothing said beside it. Marks stand for key, group, deadline, id and keys_if_undelivered."""
+    """A JSON payload without options. Marks stand for key, group, deadline, id and keys_if_undelivered."""
     return (
         message.format == 1
         and message.marks == 0

@@ -1,4 +1,4 @@
-"""One connection to a server, for threads: a question is written at once, and its answer read."""
+"""One connection to a server, for threads: writes a request at once, then reads its response."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rowq.engine.waiting import Interrupt
 PIECE = 256 * 1024
 HURRY = b"\r\n"
 _ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""A host that vanished says nothing; a minute later the system notices, while a slow verb may well take longer."""
+"""A vanished host sends nothing; the system notices after a minute, while a slow verb may well take longer."""
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
-"""So do the versions of OpenSSL call an answer in plain HTTP."""
+"""How the versions of OpenSSL name a response in plain HTTP."""
 
 
 def open_connection(address: Address, seconds: float) -> Connection:
@@ -31,7 +31,7 @@ def open_connection(address: Address, seconds: float) -> Connection:
     try:
         tune(plain)
         return Connection(plain if address.tls is None else address.tls.wrap_socket(plain, server_hostname=address.host))
-    except OSError as error:  # ssl's errors are among them
+    except OSError as error:  # includes the errors of ssl
         plain.close()
         raise unreached(error) from None
     except BaseException:
@@ -40,7 +40,7 @@ def open_connection(address: Address, seconds: float) -> Connection:
 
 
 def unreached(error: OSError) -> Lost:
-    """No connection came about, so nothing was asked."""
+    """The connection was never opened, so no request was sent."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Estranged(
             f"its certificate is not trusted ({error.verify_message})",
@@ -55,7 +55,7 @@ def tune(plain: socket.socket) -> None:
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _ALIVE.items():
-        if hasattr(socket, name):  # each system knows some of them
+        if hasattr(socket, name):  # each system has only some of them
             plain.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
@@ -65,13 +65,13 @@ class Connection:
         self._reader = Reader()
         self._is_new = True
         self.is_asked = False
-        """A question was written since the connection was taken from the pool."""
+        """A request was written since the connection was taken from the pool."""
         self.idle_since = 0.0
         self.is_waiting = False
-        """The server was asked to wait: closing the broker ends that."""
+        """The server was asked to wait: closing the broker ends the wait."""
 
     def ask(self, request: bytes, seconds: float, interrupt: Interrupt | None = None) -> Answer:
-        """Raises Lost; then the connection is of no more use."""
+        """Raises Lost; then the connection is unusable."""
         until = self._write(request, seconds)
         if interrupt is None:
             return self._await(until)
@@ -79,23 +79,23 @@ class Connection:
             return self._await(until)
 
     def hurry(self) -> None:
-        """Has the server answer now what it was asked to wait for; from any thread. Servers skip an empty line where a request may begin
-        (RFC 9112, 2.2), so it does no harm where it comes too late. OpenSSL cannot write while another thread reads: there it waits."""
+        """Makes the server answer now what it was asked to wait for; from any thread. Servers skip an empty line where a request may begin
+        (RFC 9112, 2.2), so a late one does no harm. With TLS the write waits: OpenSSL cannot write while another thread reads."""
         if not isinstance(self._socket, ssl.SSLSocket):
             with suppress(OSError):
                 self._socket.send(HURRY)
 
     def recall(self, seconds: float) -> Answer:
-        """The answer to a question whose caller was interrupted while it waited for the answer. Raises Lost where none is open."""
+        """The response to a request whose caller was interrupted while it waited. Raises Lost if no request is open."""
         if not self.is_asked:
-            raise Lost("nothing was asked", may_have_arrived=False)
+            raise Lost("no request was sent", may_have_arrived=False)
         if not self._reader.is_complete:
             with suppress(OSError):
                 self._socket.send(HURRY)
         return self._await(time.monotonic() + seconds)
 
     def stream(self, request: bytes, seconds: float) -> Iterator[bytes]:
-        """The body of an answer piece by piece; what comes first is empty, and says that the head is there."""
+        """The body of a response in chunks; the first one is empty, and means that the head has arrived."""
         reader = self._reader
         until = self._write(request, seconds)
         while not reader.has_head:
@@ -108,7 +108,7 @@ class Connection:
         yield reader.take()
 
     def rest(self, pieces: Iterator[bytes]) -> Answer:
-        """What turned out to be no stream, but a short answer."""
+        """The rest of a response that turned out to be short, not a stream."""
         body = b"".join(pieces)
         answer = self._reader.answer()
         answer.body = body
@@ -123,28 +123,28 @@ class Connection:
         return self._reader.is_complete and self._reader.keeps_alive
 
     def is_quiet(self) -> bool:
-        """Between questions a server says nothing; if there is something to read, it has hung up."""
+        """Between requests a server sends nothing; if there is something to read, it has closed the connection."""
         try:
             if not hasattr(select, "poll"):
                 return not select.select([self._socket], [], [], 0)[0]
-            poll = select.poll()  # select cannot see sockets beyond the first thousand
+            poll = select.poll()  # select cannot handle file descriptors above 1,023
             poll.register(self._socket, select.POLLIN)
             return not poll.poll(0)
         except (OSError, ValueError):
             return False
 
     def cut(self) -> None:
-        """From another thread: the thread that reads here reads the end."""
+        """From another thread: the reading thread then sees the end of the stream."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Says goodbye, though a forked process may still have this socket open."""
+        """Closes it for the server too, although a forked process may still have the socket open."""
         self.cut()
         self.leave()
 
     def leave(self) -> None:
-        """Lets go of it without a word to the server: it is another process's."""
+        """Drops it without closing it for the server: it belongs to another process."""
         with suppress(OSError):
             self._socket.close()
 
@@ -169,7 +169,7 @@ class Connection:
         return until
 
     def _was_answered_early(self) -> bool:
-        """A server that refuses a large body may answer and hang up before all of it is written."""
+        """A server that refuses a large body may answer and close the connection before all of it is written."""
         with suppress(Lost):
             while not self._reader.is_complete:
                 self._read(time.monotonic() + 1)

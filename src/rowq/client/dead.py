@@ -1,4 +1,4 @@
-"""Dead letters from afar, back into their queue or away: in one request, or page by page where somebody watches or wants it slowly."""
+"""Dead letters of a server, redriven or deleted: in one request, or in batches if the caller wants progress or a rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowq.model.queue import split_name
 from rowq.wire import Count, Messages
 
 Source = Callable[[], Operation[tuple[list[str], bool]]]
-"""Gives the ids of the next piece, and whether it is the last."""
+"""Gives the ids of the next batch, and whether it is the last."""
 
 _counted = reader(Count)
 _page = reader(Messages)
@@ -57,7 +57,7 @@ def _treat(
 def _in_pieces(
     target: str, asked: dict[str, Any], source: Source, most: int, rate: float | None, progress: Progress | None
 ) -> Operation[int]:
-    """By id, so that a message which dies again meanwhile is not taken twice; and only if it is still one that is meant."""
+    """By id, so that a message that dies again meanwhile is not taken twice; and only if it still matches."""
     started, count, is_last = time.monotonic(), 0, False
     with in_pieces(lambda: count, "dead letters"):
         while count < most and not is_last:
@@ -78,7 +78,7 @@ def _parts(ids: list[str], piece: int) -> Source:
         nonlocal position
         start, position = position, position + piece
         return ids[start:position], position >= len(ids)
-        yield  # nothing has to be asked
+        yield  # makes it a generator
 
     return next_part
 
@@ -98,5 +98,5 @@ def _pages(queue: str, where: Where, piece: int) -> Source:
 
 
 def _ask(target: str, asked: dict[str, Any]) -> Exchange[int]:
-    """Without ids it may not be asked twice: dead letters beyond a limit would go too. With ids it is the count that would suffer."""
+    """Without ids the request is not repeated: it would take dead letters beyond the limit. With ids only the count would be wrong."""
     return Exchange(b"POST", target, msgspec.json.encode(asked), lambda answer: _counted(answer).count, Kind.ONCE, is_slow=True)

@@ -1,4 +1,4 @@
-"""What stands in a remote broker where an engine stands in one that has the database in process: verbs that ask, and who asks for them."""
+"""The engine of a remote broker: its verbs become requests, and a driver that sends them takes the place of the database."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ T = TypeVar("T")
 _log = logging.getLogger("rowq.client")
 
 RECALL = 2.0
-"""Seconds within which the answer to a receive that was called off is expected."""
+"""Seconds to wait for the response to a cancelled receive."""
 
 
 class RemoteEngine:
-    """In the shape of `rowq.engine.engine.Engine`, as far as a broker uses it."""
+    """Has the interface of `rowq.engine.engine.Engine`, as far as a broker uses it."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         self.driver = RemoteDriver(address, timeout)
@@ -46,7 +46,7 @@ class RemoteEngine:
 
 
 class RemoteDriver:
-    """Asks, and asks again where `retrying` says so, in a thread or in an event loop."""
+    """Sends requests, and repeats them where `retrying` says so, in a thread or in an event loop."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         self._address = address
@@ -66,7 +66,7 @@ class RemoteDriver:
         return await take_each_async(steps, lambda step: asyncio.sleep(step.seconds) if isinstance(step, Sleep) else self._ask_async(step))
 
     def stream(self, exchange: Exchange[None]) -> Iterator[bytes]:
-        """The body of an answer, piece by piece; once it has begun it is not asked for again."""
+        """The body of a response in chunks; once it has begun it is not requested again."""
         connection, pieces = self._begin(exchange)
         try:
             yield from pieces
@@ -84,14 +84,14 @@ class RemoteDriver:
         self._pool.close()
 
     async def close_async(self) -> None:
-        """Waits for receives that are being called off."""
+        """Waits for receives that are being cancelled."""
         self.close()
         until = time.monotonic() + RECALL
-        while (waiting := self._async_pool.waiting()) and time.monotonic() < until:  # noqa: ASYNC110  # they are of several loops
+        while (waiting := self._async_pool.waiting()) and time.monotonic() < until:  # noqa: ASYNC110  # they belong to several loops
             await asyncio.sleep(0.002)
         for connection in waiting:
             connection.close_from_anywhere()
-        await asyncio.sleep(0)  # the loop lets go of its connections
+        await asyncio.sleep(0)  # lets the loop close its connections
 
     def _ask(self, exchange: Exchange[T]) -> T:
         tries = Tries(exchange, self._timeout, self._address.name)
@@ -136,7 +136,7 @@ class RemoteDriver:
         answer: Answer | None = None
         try:
             answer = connection.ask(request, seconds, exchange.interrupt)
-            self._pool.check_open()  # the caller of a closed broker cannot settle what it is given
+            self._pool.check_open()  # the caller of a closed broker could not settle the deliveries
         except Lost:
             raise
         except BaseException:  # Ctrl-C, most likely
@@ -165,8 +165,8 @@ class RemoteDriver:
         return answer
 
     async def _recall(self, connection: AsyncConnection, undo: Callable[[Answer], Exchange[Any] | None]) -> None:
-        """A receive was called off: what the server may have answered by now is given back. Where the answer does not come soon, as behind
-        a proxy, the connection is closed, and the server gives back what it leases later."""
+        """After a cancelled receive: releases what the server may have delivered by now. If the response does not come soon, as behind a
+        proxy, the connection is closed, and the server releases what it leases later."""
 
         async def give_back() -> None:
             with _telling():
@@ -176,12 +176,12 @@ class RemoteDriver:
 
         task = asyncio.create_task(give_back())
         try:
-            await asyncio.wait({task})  # also after a second cancellation it goes on
+            await asyncio.wait({task})  # a second cancellation does not stop it
         finally:
             task.add_done_callback(lambda _: self._async_pool.give_back(connection))
 
     def _begin(self, exchange: Exchange[None]) -> tuple[Connection, Iterator[bytes]]:
-        """A stream whose head is there, and says that all is well."""
+        """A stream whose head has arrived with a good status."""
         tries = Tries(exchange, self._timeout, self._address.name)
         while True:
             try:
@@ -214,11 +214,11 @@ class RemoteDriver:
 
 @contextmanager
 def _telling() -> Iterator[None]:
-    """Around what gives messages back: where that fails, their leases run out, and the log tells of it."""
+    """Wraps giving messages back: if that fails, it is logged, and their leases expire."""
     try:
         yield
     except Lost as lost:
         if lost.may_have_arrived:
-            _log.info("the answer to a receive that was called off did not come: %s", lost)
+            _log.info("the response to a cancelled receive did not arrive: %s", lost)
     except Exception as error:
-        _log.warning("messages of a receive that was called off stay leased until their leases end: %s", error)
+        _log.warning("messages of a cancelled receive stay leased until their leases expire: %s", error)

@@ -1,4 +1,4 @@
-"""One question to a server: what is asked, how its answer is read, and whether it may be asked twice."""
+"""One request to a server: what it asks, how its response is read, and whether it may be repeated."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PATIENCE = 3_600.0
 
 
 class Kind(Enum):
-    LOOK = "nothing is lost with a lost answer; asked again"
+    LOOK = "a lost answer loses nothing; asked again"
     REPEATED = "does something, and does it once however often it is asked"
-    ONCE = "does something, and would do it again: never asked twice unless the first question cannot have arrived"
+    ONCE = "does something, and would do it again: never asked twice unless the first request cannot have arrived"
 
 
 class Exchange(Generic[T_co]):
-    """A request, and what to make of its answer."""
+    """A request, and how to read its response."""
 
     __slots__ = ("body", "headers", "interrupt", "is_slow", "kind", "method", "missing", "read", "target", "undo", "wait")
 
@@ -53,18 +53,18 @@ class Exchange(Generic[T_co]):
         self.kind = kind
         self.headers = headers
         self.wait = wait
-        """Seconds that the server was asked to wait before it answers."""
+        """Seconds that the server is asked to wait before it answers."""
         self.interrupt = interrupt
         """Ends that wait."""
         self.undo = undo
-        """What to ask for when the caller has left before its answer came."""
+        """The request to send if the caller has left before its response arrived."""
         self.is_slow = is_slow
         self.missing = missing
-        """What to make of it when the server does not have what was asked for, if that is not an error."""
+        """What to return if the server does not have the object, where that is not an error."""
 
     @property
     def needs_fresh(self) -> bool:
-        """What cannot be asked twice is not asked over a connection that the server may be closing."""
+        """A request that cannot be repeated is not sent over a connection that the server may be closing."""
         return self.kind is Kind.ONCE
 
     def result(self, answer: Answer, server: str) -> T_co:
@@ -87,8 +87,8 @@ class Exchange(Generic[T_co]):
 
 
 def in_doubt(error: RowqError) -> OutcomeUnknown:
-    """What a refusal means to somebody whose question was heard before, perhaps, and not answered: the server speaks of this try alone. The
-    earlier one may be on its way still, and meet other settings than this one did."""
+    """A refusal after an earlier try that the server may have received but not answered: the server speaks of this try alone. The earlier
+    one may still be under way, and may meet other settings."""
     return OutcomeUnknown(f"an answer was lost, and the next try was refused: the first may or may not have been done [{error}]")
 
 
@@ -97,11 +97,11 @@ def look(target: str, read: Callable[[Answer], T]) -> Exchange[T]:
 
 
 def no_answer(answer: Answer) -> None:
-    """For answers that only say that it is done."""
+    """For responses that only confirm."""
 
 
 def gone(answer: Answer, error: NotFound) -> None:
-    """For what was to be removed: that a second try finds it gone is what the first one was asked for."""
+    """For deletions: if a repeated request finds the object gone, the first one did its work."""
     if not answer.is_repeat:
         raise error
 
@@ -119,4 +119,4 @@ def understood(decode: Callable[[bytes], T], data: bytes) -> T:
     try:
         return decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ServerUnavailable(f"what answers there is no rowq server, or one of another release: {error}") from None
+        raise ServerUnavailable(f"the server there is not a rowq server, or one of another release: {error}") from None

@@ -11,7 +11,7 @@ _BODILESS = (204, 304)
 
 
 class Garbled(Exception):
-    """What came is not HTTP."""
+    """The response is not HTTP."""
 
 
 class Answer:
@@ -22,11 +22,11 @@ class Answer:
         self.body = body
         self.retry_after = retry_after
         self.is_repeat = False
-        """The question was asked before, and may have been heard: this is what came of the second time."""
+        """The request was sent before, and may have been received: this is the response to the second try."""
 
 
 class Reader:
-    """The answers that come over one connection, one at a time."""
+    """Parses the responses of one connection, one at a time."""
 
     def __init__(self) -> None:
         self.keeps_alive = False
@@ -41,14 +41,14 @@ class Reader:
         self._pieces: list[bytes] = []
         self._buffer = b""
         self._left: int | None = None
-        """Bytes of the body, or of the chunk, that are still to come; None: as many as come before the connection ends."""
+        """Bytes of the body, or of the chunk, still to come; None: until the connection ends."""
         self._is_chunked = False
         self._is_trailing = False
 
     def feed(self, data: bytes) -> None:
         self.has_begun = True
         if self.is_complete:
-            self.keeps_alive = False  # no request waits for this
+            self.keeps_alive = False  # it answers no request
             return
         if not self.has_head:
             rest = self._find_head(self._buffer + data)
@@ -67,12 +67,12 @@ class Reader:
         return Answer(self.status, pieces[0] if len(pieces) == 1 else b"".join(pieces), self._retry_after)
 
     def take(self) -> bytes:
-        """What has come of the body since the last time."""
+        """The part of the body that has arrived since the last call."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
 
     def _find_head(self, data: bytes) -> bytes | None:
-        """What follows the head; None while there is no end of it. A status of 1xx only announces another head."""
+        """What follows the head; None while the head is incomplete. A status of 1xx only announces another head."""
         while not self.has_head:
             head, end, data = data.partition(b"\r\n\r\n")
             if len(head) > MAX_HEAD:
@@ -95,7 +95,7 @@ class Reader:
         for line in lines[1:]:
             name, colon, value = line.partition(b":")
             if not colon or not name or name != name.strip():
-                raise Garbled("a header is not one")
+                raise Garbled("one of its headers is malformed")
             name, value = name.lower(), value.strip()
             if name == b"content-length":
                 if not value.isdigit() or len(value) > 15 or length not in (None, int(value)):
@@ -110,7 +110,7 @@ class Reader:
             elif name == b"retry-after" and value.isdigit():
                 self._retry_after = float(value[:6])
         if self._is_chunked and length is not None:
-            raise Garbled("it has a length, and chunks as well")
+            raise Garbled("it has both a length and chunks")
         if self.status < 200:
             if self.status == 101:
                 raise Garbled("it changes the protocol")
@@ -137,7 +137,7 @@ class Reader:
             if self._left:
                 piece = data[: self._left]
                 data = data[len(piece) :]
-                # The line break behind the chunk is counted with it, and is not a part of the body.
+                # The line break after the chunk is counted with it, and is not part of the body.
                 body = piece if self._left > 2 else b""
                 if self._left - len(piece) < 2 and body:
                     body = body[: self._left - 2]

@@ -1,4 +1,4 @@
-"""The reading side, asked of a server."""
+"""The reading side of a remote broker."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _api_keys = reader(_ApiKeys)
 
 
 class RemoteInsights:
-    """In the shape of `rowq.engine.insights.Insights`, but what it gives is a question; only `walk` asks it, line by line."""
+    """Has the interface of `rowq.engine.insights.Insights`, but returns requests; only `walk` sends its own, line by line."""
 
     def __init__(self, stream: Lines) -> None:
         self._stream = stream
@@ -132,7 +132,7 @@ class RemoteMaintenance:
 
 class RemoteMaintenanceTasks:
     def run(self, name: str) -> Exchange[int]:
-        target = f"/v1/sweeps/{quote(check_text(name, 'the name of a sweep'), safe='')}"
+        target = f"/v1/sweeps/{quote(check_text(name, 'the name of a maintenance task'), safe='')}"
         return Exchange(b"POST", target, b"", lambda answer: _counted(answer).count, is_slow=True)
 
 
@@ -141,7 +141,7 @@ def examine() -> Exchange[list[Finding]]:
 
 
 def message_target(id: object, part: str = "", *, queue: str | None = None) -> str:
-    """A text that no message can have as its id is not asked for: in a path it could mean something else."""
+    """Refuses text that cannot be the id of a message: in a path it could mean something else."""
     name = None if queue is None else split_name(queue)[0]
     if not _POSSIBLE_ID.fullmatch(check_id(id)):
         raise not_found(id)
@@ -166,4 +166,4 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unread(answer: Answer) -> None:
-    """Its body is a stream."""
+    """For a response whose body is a stream."""

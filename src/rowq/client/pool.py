@@ -1,4 +1,4 @@
-"""The connections of one broker, kept for the next question. Each thread that asks has one to itself; those at rest are few.
+"""The connections of one broker, kept for the next request. Each calling thread has one to itself; few are kept idle.
 
 There is no lock: a fork could happen while another thread held it. The operations of deque and set that are used here are atomic.
 """
@@ -15,9 +15,9 @@ from rowq.errors import BrokerClosed
 
 MOST_AT_REST = 32
 GRACE = 1.0
-"""Seconds for which a receive that is asked to end may take to do so before its connection is cut."""
+"""Seconds that a receive may take to end when asked to, before its connection is cut."""
 FRESH = 1.0
-"""A server may hang up on a connection that rests, just as it is used again: never so soon."""
+"""A server may close an idle connection just as it is used again: never one idle for less than this."""
 
 
 class Pool:
@@ -32,13 +32,13 @@ class Pool:
         self.check_open()
         connection = self._rested(must_be_fresh) or open_connection(self._address, seconds)
         self._in_use.add(connection)
-        if self._is_closed:  # meanwhile
+        if self._is_closed:  # closed meanwhile
             self.drop(connection)
         self.check_open()
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """For the next one, if the answer was read to its end."""
+        """Keeps it for the next request, if the response was read to its end."""
         if not connection.may_be_kept or self._is_closed or len(self._at_rest) >= MOST_AT_REST:
             self.drop(connection)
             return
@@ -59,7 +59,7 @@ class Pool:
             self._leave_to_parent()
 
     def close(self) -> None:
-        """Connections at rest are closed, and those in use when their answer is there; receives that wait are asked to end."""
+        """Closes idle connections at once, busy ones when their response has arrived; asks waiting receives to end."""
         if self._process != os.getpid():
             self._leave_to_parent()
         self._is_closed = True
@@ -76,7 +76,7 @@ class Pool:
         return [connection for connection in list(self._in_use) if connection.is_waiting]
 
     def _rested(self, must_be_fresh: bool) -> Connection | None:
-        """The one that was used last, so that those which are not needed grow old."""
+        """The one used last, so that surplus ones age."""
         while True:
             try:
                 connection = self._at_rest.pop()
@@ -94,7 +94,7 @@ class Pool:
                 return
 
     def _leave_to_parent(self) -> None:
-        """After a fork, what was opened before it is the parent's: two processes would read each other's answers."""
+        """After a fork, connections opened before it belong to the parent: two processes would read each other's responses."""
         inherited = [*self._at_rest, *self._in_use]
         self._at_rest, self._in_use, self._process = deque(), set(), os.getpid()
         for connection in inherited:

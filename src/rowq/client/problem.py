@@ -1,4 +1,4 @@
-"""Errors of the server as the errors of rowq: the same classes, by their codes."""
+"""The server's errors as rowq's exceptions: the same classes, found by their codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowq.errors import BrokerClosed, PayloadTooLarge, RowqError, ServerUnavaila
 from rowq.wire import Problem
 
 _NOT_NOW = frozenset({StoreBusy.code, ServerUnavailable.code, BrokerClosed.code})
-"""With these the server says that it has done nothing, and may do it in a moment."""
+"""With these the server says that nothing was done, and that a retry may succeed."""
 
 _decode = msgspec.json.Decoder(Problem).decode
 
@@ -23,7 +23,7 @@ def _family(kind: type[RowqError]) -> Iterator[type[RowqError]]:
 
 
 _BY_CODE: dict[str, type[RowqError]] = {kind.code: kind for kind in _family(RowqError) if kind.__module__ == RowqError.__module__}
-# The server's broker was closed, not the one in the caller's hands.
+# The server's broker was closed, not the caller's.
 _BY_CODE[BrokerClosed.code] = ServerUnavailable
 _BY_CODE["body_too_large"] = PayloadTooLarge
 _BY_CODE["timeout"] = ServerUnavailable
@@ -34,7 +34,7 @@ def is_not_now(answer: Answer) -> bool:
 
 
 def is_ours(answer: Answer) -> bool:
-    """A refusal in a server's own words; else somebody speaks who stands before it."""
+    """Whether the rowq server itself refused; otherwise the response comes from a proxy in front of it."""
     return _problem(answer) is not None
 
 

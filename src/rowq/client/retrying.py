@@ -1,7 +1,7 @@
-"""What to do when no answer comes, or one that says "not now": decided here, without sockets, for threads and event loops alike.
+"""What to do when no response comes, or one that says "not now": decided here, without sockets, for threads and event loops.
 
-A question is asked again when that cannot do harm, until the timeout is over. What may have been done, with nobody to say so, is
-`OutcomeUnknown`; what cannot have been done is `ServerUnavailable`.
+A request is repeated while that is harmless, until the timeout ends. If it may have been carried out but the answer is lost, the error is
+`OutcomeUnknown`; if it cannot have been, the error is `ServerUnavailable`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rowq.errors import BrokerClosed, OutcomeUnknown, RowqError, ServerUnavailab
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
 GRACE = 0.1
-"""The share of the timeout by which we wait longer than the server does, so that it can say itself what it waited for in vain."""
+"""The share of the timeout by which the client waits longer than the server, so that the server can report its own timeout."""
 
 _AWAY = (502, 503, 504)
 _LATE = 408
-"""Which some proxies say of the server behind them."""
+"""What some proxies answer when the server behind them is slow."""
 
 
 class Lost(Exception):
-    """No answer came. `may_have_arrived`: the question may have been heard. `is_stale`: the connection had been idle for too long."""
+    """No response came. `may_have_arrived`: the server may have received the request. `is_stale`: the connection had been idle too long."""
 
     advice = "is it running, and is this its address?"
     is_final = False
@@ -38,7 +38,7 @@ class Lost(Exception):
 
 
 class Estranged(Lost):
-    """The two cannot talk to each other before somebody changes something: another try would only take its time."""
+    """Client and server cannot talk until the configuration changes: another try would be useless."""
 
     is_final = True
 
@@ -48,7 +48,7 @@ class Estranged(Lost):
 
 
 class Tries:
-    """The tries of one question."""
+    """The tries of one request."""
 
     def __init__(self, exchange: Exchange[object], timeout: float, server: str) -> None:
         self._exchange = exchange
@@ -68,7 +68,7 @@ class Tries:
         return PATIENCE if self._exchange.is_slow else self.seconds_to_connect + self._grace
 
     def judge(self, answer: Answer) -> float | None:
-        """None if this is the answer; else the seconds until the next try."""
+        """None if this is the final response; else the seconds until the next try."""
         if answer.status < 300:
             answer.is_repeat = self._may_have_arrived
             return None
@@ -81,7 +81,7 @@ class Tries:
         return None
 
     def mourn(self, lost: Lost | BrokerClosed, interrupt: Interrupt | None = None) -> float:
-        """The seconds until the next try; raises when there is none, as for a caller that has interrupted its wait."""
+        """The seconds until the next try; raises if there is none, as for a caller that has interrupted its wait."""
         if isinstance(lost, BrokerClosed):
             raise in_doubt(lost) if self._is_in_doubt else lost
         if lost.may_have_arrived:
@@ -97,7 +97,8 @@ class Tries:
         return self._pause(error, None)
 
     def _may_be_passed_on(self, status: int) -> bool:
-        """Somebody between us and the server answers for it. Who only looks need not be told more than that, and is so at once."""
+        """Whether a status from a proxy counts as a lost response. For a request that only reads, few do: the others are reported at
+        once."""
         return status in _AWAY or (self._exchange.kind is not Kind.LOOK and (status >= 500 or status == _LATE))
 
     @property

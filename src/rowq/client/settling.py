@@ -1,4 +1,4 @@
-"""Receipts to a server, with what is to become of their messages, and what its answer means."""
+"""Settling over HTTP: receipts and their settlement in a request, outcomes from its response."""
 
 from __future__ import annotations
 

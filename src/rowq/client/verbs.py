@@ -1,4 +1,4 @@
-"""What each verb asks of a server: the same checks as in process, then one request, or a few, and what their answers mean."""
+"""What each verb asks of a server: the same checks as in process, then one request or a few, and what their responses mean."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LONGEST_WAIT = 30.0
-"""Of one request; a longer wait is several, since proxies between us and the server lose patience after a minute."""
+"""The longest wait of one request; a longer wait takes several, since proxies often time out after a minute."""
 UNASKED_PAUSE = 0.1
-"""After an empty answer that came too soon: the server is stopping, or limits waits."""
+"""Pause after an empty response that came early: the server is stopping, or limits waits."""
 
 _encode = msgspec.json.Encoder().encode
 _sent_one = reader(SentOne)
@@ -78,7 +78,7 @@ _all_consumers = reader(_AllConsumers)
 
 
 class RemoteVerbs:
-    """In the shape of `rowq.engine.verbs.Verbs`: what a broker calls, given to the driver of this package."""
+    """Has the interface of `rowq.engine.verbs.Verbs`; the broker passes the results to the driver of this package."""
 
     redrive = staticmethod(redrive)
     delete_dead = staticmethod(delete_dead)
@@ -140,7 +140,7 @@ class RemoteVerbs:
         return settle([receipt_of(delivery)], to_extend(lease), read)
 
     def look(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Functions of RemoteInsights make questions already."""
+        """Functions of RemoteInsights already return requests."""
         return function(*arguments, **options)
 
     def configure(self, queue: str, settings: dict[str, Any]) -> Exchange[Settings]:
@@ -157,8 +157,8 @@ class RemoteVerbs:
         return Exchange(b"DELETE", f"/v1/queues/{check_own_name(queue)}/pause", b"", no_answer)
 
     def purge(self, queue: str, states: Sequence[str] | None, progress: Progress | None = None) -> Exchange[int] | Operation[int]:
-        """A server purges in one go: who watches hears of it once. Asked once, since a first try that is late would take what came after
-        the second."""
+        """A server purges in one request, so progress is reported once. Sent once: a first try that arrives late would delete what came
+        after the second."""
         split_name(queue)
         named = None if states is None else [to_state(state).value for state in listed(states, "states")]
         if named == []:
@@ -184,7 +184,7 @@ class RemoteVerbs:
         return Exchange(b"DELETE", target, b"", lambda answer: True, missing=_was_not_there)
 
     def register(self, queue: str, dead_after: Duration) -> Exchange[Membership]:
-        """The id is ours, and so a second try is the same consumer."""
+        """The id is chosen here, so a second try registers the same consumer."""
         body = _encode({"id": new_consumer_id(), "dead_after_ms": to_silence(dead_after)})
         return Exchange(b"POST", f"/v1/queues/{check_own_name(queue)}/consumers", body, _membership)
 
@@ -217,7 +217,7 @@ class RemoteVerbs:
         return Exchange(b"DELETE", f"/v1/api-keys/{check_key_name(name)}", b"", no_answer, missing=gone)
 
     def revoke_stream(self, stream: str) -> Exchange[int]:
-        """Asked once: a second time it would oust whoever has claimed the stream since."""
+        """Sent once: a second try would oust a holder that has claimed the stream since."""
         target = f"/v1/streams/{check_stream_name(stream)}/revocation"
         return Exchange(b"POST", target, b"", lambda answer: _counted(answer).count, Kind.ONCE, is_slow=True)
 
@@ -230,12 +230,12 @@ class RemoteVerbs:
 
 
 def _request_key() -> bytes:
-    """The same for every try of a call, so that a server which heard the first one answers the second alike."""
+    """The same for every try of a call, so that a server that received the first try answers the second alike."""
     return b"Idempotency-Key: %s\r\n" % uuid.uuid4().hex.encode()
 
 
 def _receive(queue: str, asked: dict[str, Any], wait: float, interrupt: Interrupt | None) -> Exchange[list[Delivery]]:
-    """A lost answer loses nothing: its messages come back when their lease ends. Not so where each may be delivered once at most."""
+    """A lost response loses nothing: its messages return when their leases expire. For at-most-once delivery they would not."""
     given = {name: value for name, value in asked.items() if value is not None}
     kind = Kind.ONCE if asked["delivery"] == "at_most_once" else Kind.LOOK
     body = _encode({**given, "wait_ms": round(wait * 1000)})
@@ -244,7 +244,7 @@ def _receive(queue: str, asked: dict[str, Any], wait: float, interrupt: Interrup
 
 
 def _give_back(answer: Answer) -> Exchange[Any] | None:
-    """For an answer that the caller no longer waits for: its messages go back as if they had not been delivered."""
+    """For a response that its caller no longer waits for: its messages go back as if they had not been delivered."""
     receipts = [delivery.receipt for delivery in read_deliveries(answer)] if answer.status < 300 else []
     return settle(receipts, Nack(counts=False, delay=0), no_answer) if receipts else None
 

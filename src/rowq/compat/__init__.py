@@ -1,1 +1,1 @@
-"""Clients with the interface and the promises of other queues."""
+"""Clients with the interface and the guarantees of other queues."""

@@ -1,10 +1,10 @@
-"""A client with the interface and the promises of gq: producers that gather, consumers that know each other, one table of messages.
+"""A client with the interface and the guarantees of gq: batching producers, consumers that share the messages, one table of messages.
 
 >>> with Client("sqlite:///jobs.db") as client:  # doctest: +SKIP
 ...     client.new_producer(batch_size=1).push({"to": "ada@example.com"}, deadline=60)
 ...     client.new_consumer(batch_size=10).consume(send_email)
 
-A message whose function raised comes back at once, behind those that wait, until its deadline; then it is `failed`, and can be read.
+A message whose function raised returns at once, behind those that wait, until its deadline; then it is `failed`, and can be read.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from rowq.worker.plan import ConsumerOptions, Process
 from rowq.worker.producer import Producer
 
 SETTINGS: dict[str, Any] = {"max_attempts": 0, "order": "ready", "on_exhausted": "fail", "keep": "outcome"}
-"""A message that always fails holds up no other, since it goes to the end of the queue."""
+"""A message that always fails does not block others, since it goes to the end of the queue."""
 
 
 class Client:
-    """The messages of one queue, `gq` unless it is named. The queue is configured as gq promises it, also where it was made before."""
+    """The messages of one queue, `gq` by default. The queue is configured as gq guarantees, even if it already exists."""
 
     def __init__(self, url: str, *, queue: str = "gq", delivery: DeliveryMode = "at_least_once", **options: Unpack[ConnectOptions]) -> None:
         self.queue = queue
@@ -67,7 +67,7 @@ class Client:
 
 
 class Consumer:
-    """Made by `client.new_consumer()`."""
+    """Created by `client.new_consumer()`."""
 
     def __init__(self, client: Client, options: ConsumerOptions) -> None:
         self._client = client
@@ -76,20 +76,20 @@ class Consumer:
         self.worker(_not_yet)  # a wrong option is an error here, not at the first message
 
     def consume(self, process: Process) -> None:
-        """Calls `process` with the payload of each message, until `stop()`, SIGTERM or Ctrl-C. What returns is processed; what raises
-        comes back, or is failed once its deadline has passed."""
+        """Calls `process` with the payload of each message, until `stop()`, SIGTERM or Ctrl-C. If it returns, the message is processed; if
+        it raises, the message returns, or is failed once its deadline has passed."""
         if not callable(process):
             raise InvalidArgument(f"process must be a function that takes a payload, not {type(process).__name__}")
         self._worker = self.worker(lambda delivery: process(delivery.payload))
         self._worker.run()
 
     def stop(self) -> None:
-        """From another thread, or from the function itself: what is begun is finished first."""
+        """From another thread, or from the function itself: messages in progress are finished first."""
         if self._worker is not None:
             self._worker.stop()
 
     def worker(self, handle: Process) -> Worker:
-        """The consumer of the library beneath, for a function that takes deliveries."""
+        """The underlying consumer of the library, for a function that takes deliveries."""
         return self._client.broker.consumer(self._client.queue, handle, **self._options)
 
 

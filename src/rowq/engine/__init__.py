@@ -1,1 +1,1 @@
-"""How a call runs: verbs become calls, calls that arrive together become one transaction."""
+"""How a call runs: verbs become calls, and calls that arrive together share one transaction."""

@@ -1,4 +1,4 @@
-"""What callers of the verbs give, checked and put into the words of the rules: receipts, verdicts, settings, limits."""
+"""Arguments of the verbs, checked and converted to model types: receipts, settlements, settings, limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def to_receipt(delivery: object) -> Receipt:
 
 
 def to_receipt_or_none(delivery: object) -> Receipt:
-    """One among many: text that never was a receipt is the receipt of nothing, and does not hold up the others."""
+    """One of many: text that was never a receipt becomes a receipt that matches nothing, so it does not hold up the others."""
     try:
         return to_receipt(delivery)
     except InvalidReceipt:
@@ -102,7 +102,7 @@ def distinct_ids(ids: Iterable[str]) -> list[str]:
 
 
 def dead_choice(ids: Iterable[str] | None, where: Where | None) -> tuple[list[str] | None, Where]:
-    """Which dead letters are meant: those named, those that match, those that are both, or all."""
+    """Which dead letters are selected: those named by id, those that match `where`, those that do both, or all."""
     chosen = None if ids is None else distinct_ids(ids)
     _check_where(where)
     return chosen, where or Where()
@@ -146,7 +146,7 @@ def check_quarantine(stream: str, batch: int, ids: Iterable[str]) -> tuple[str, 
 
 
 def note(text: object, what: str) -> str | None:
-    """A reason or a name, shortened to what the database should carry."""
+    """A reason or a name, truncated to the length that the database stores."""
     if text is None:
         return None
     if not isinstance(text, str):
@@ -164,7 +164,7 @@ def dead_limit(limit: object) -> int:
 
 
 def dead_piece(rate: object) -> int:
-    """At a rate, about ten pieces a second, so that consumers see a stream and not a flood."""
+    """With a rate, about ten batches per second, so that consumers see a steady stream."""
     if rate is None:
         return PIECE
     if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate <= 1_000_000:

@@ -1,7 +1,7 @@
-"""Airways: small calls of event loops, fused like those of threads, and performed inside the loop itself, in a flight.
+"""Group commit inside an event loop: small calls are committed together, as those of threads are, and run in the loop in a greenlet.
 
-Of each kind one batch is on its way at a time, while the next one gathers. A batch takes half of those who wait, once they are many:
-while the database is busy with one half, the loop is with the other; all together they would wait for each other in turn.
+One batch of each kind runs at a time while the next one gathers. Once many calls wait, a batch takes half of them: while the database
+works on one half, the loop serves the other. A batch of all calls would make the loop and the database wait for each other in turn.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from rowq.engine.call_queue import Abandoned, CallQueue, PendingCall, Perform, answered, perform_together, resolve, result_of
+from rowq.engine.call_queue import Abandoned, CallQueue, PendingCall, Perform, answered, perform_together, resolve
 from rowq.engine.fork import forks
-from rowq.engine.group_commit import LOOK_UP_EVERY, GroupCommit
+from rowq.engine.group_commit import LOOK_UP_EVERY, GroupCommit, result_of
 from rowq.errors import BrokerClosed, RowqError
 from rowq.store.call import Call
 from rowq.store.server.greenlet_bridge import GreenletBridge
 
 FEW = 32
-"""So many calls are not split."""
+"""Up to this many calls go in one batch."""
 
 T = TypeVar("T")
 
 
 class AsyncGroupCommit:
-    """The calls of one kind, whichever loop they come from."""
+    """The calls of one kind, from any event loop."""
 
     def __init__(self, make: Callable[[], Perform], *, timeout: float, slow: GroupCommit) -> None:
-        """`make` gives what performs the calls of one loop; `slow` is where calls go that would wait for somebody else's transaction."""
+        """`make` creates what performs the calls of one loop; `slow` takes calls that would wait for another transaction."""
         self._make = make
         self._timeout = timeout
         self._slow = slow
@@ -49,14 +49,14 @@ class AsyncGroupCommit:
         return await self._slow.run_async(call.anew()) if call.would_wait else result_of(call, self.abandoned)
 
     def close(self) -> None:
-        """Waits until what has begun is answered, where its loop still runs."""
+        """Waits until running calls are answered, if their loop still runs."""
         self._is_closed = True
         for route in list(self._routes.values()):
             route.close(self._timeout)
         self._routes.clear()
 
     def hold_still(self) -> None:
-        """A fork need not wait for those on their way: the child never touches their connections."""
+        """A fork does not wait for running calls: the child never touches their connections."""
 
     def go_on(self) -> None:
         pass
@@ -71,7 +71,7 @@ class AsyncGroupCommit:
         if self._is_closed:
             raise BrokerClosed("this broker is closed: connect again")
         for ended in [known for known in list(self._routes) if known.is_closed()]:
-            left = self._routes.pop(ended, None)  # loops of other threads may be opening theirs in this moment
+            left = self._routes.pop(ended, None)  # loops of other threads may be opening their routes at this moment
             if left is not None:
                 left.close(0)
         route = self._routes[loop] = _Route(loop, self._make(), self._timeout, self.abandoned)
@@ -79,7 +79,7 @@ class AsyncGroupCommit:
 
 
 class _Route:
-    """The calls of one kind of one loop. Everything happens in the loop's own thread, but for closing."""
+    """The calls of one kind in one loop. Everything except closing runs in the loop's own thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, perform: Perform, timeout: float, abandoned: Abandoned) -> None:
         self._loop = loop
@@ -96,14 +96,14 @@ class _Route:
     def join(self, pending: PendingCall) -> None:
         if not self._gathered:
             self._is_idle.clear()
-            self._loop.call_soon(self._gather)  # at the end of this turn, when all who come in it are there
+            self._loop.call_soon(self._gather)  # at the end of this loop iteration, when all its calls have been gathered
         self._gathered.append(pending)
 
     def close(self, timeout: float) -> None:
         if not self._loop.is_running():
             if self._bridge is not None:
                 self._bridge.abandon()
-        elif not self._is_own_thread():  # there, what is on its way arrives later: to wait would keep it from that
+        elif not self._is_own_thread():  # waiting in the loop's own thread would block the running calls
             self._is_idle.wait(timeout)
 
     def _is_own_thread(self) -> bool:
@@ -124,29 +124,29 @@ class _Route:
         if self._bridge is None:
             self._bridge = GreenletBridge(self._loop, self._fly)
             self._bridge.take_off()
-        if self._line and self._watch is None:
+        if self._line.waiting and self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._answer_late)
 
     def _answer_late(self) -> None:
-        """A database that stands still keeps those on their way waiting, but not those behind them. Looks again while there are any."""
+        """While the database hangs, the running batch waits, but queued calls time out. Reschedules itself while calls are queued."""
         self._watch = None
         resolve(self._line.take_late(), self._abandoned)
-        if self._line:
+        if self._line.waiting:
             self._watch = self._loop.call_later(LOOK_UP_EVERY, self._answer_late)
 
     def _fly(self) -> None:
         try:
-            while self._line:
+            while self._line.waiting:
                 self._fly_once()
         finally:
             self._bridge = None
-            if self._line and not self._loop.is_closed():
-                self._loop.call_soon(self._gather)  # it was interrupted: the others have their turn
+            if self._line.waiting and not self._loop.is_closed():
+                self._loop.call_soon(self._gather)  # this run was interrupted: the queued calls get another
             elif not self._gathered:
                 self._is_idle.set()
 
     def _fly_once(self) -> None:
-        batch, late = self._line.next_batch(max(FEW, (len(self._line) + 1) // 2))
+        batch, late = self._line.next_batch(max(FEW, (len(self._line.waiting) + 1) // 2))
         resolve(late, self._abandoned)
         if not batch:
             return
@@ -157,7 +157,7 @@ class _Route:
             self._answer(batch)
 
     def _answer(self, batch: list[PendingCall]) -> None:
-        if self._loop.is_closed():  # under its callers
+        if self._loop.is_closed():  # closed while its callers were waiting
             for pending in batch:
                 self._abandoned(pending.call)
         else:
@@ -165,4 +165,4 @@ class _Route:
 
 
 _inherited: list[dict[Any, Any]] = []
-"""What a child of a fork has found on its way: to end it would say goodbye in the parent's name."""
+"""What a child of a fork inherited in progress. Destroying it would end the sessions in the parent's name."""

@@ -1,4 +1,4 @@
-"""What takes many transactions, piece by piece: whoever asked is told how far it is, and in the end it is one line among the actions."""
+"""Bulk operations over many transactions, in batches: the caller gets progress, and the audit gets one line at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowq.store.transaction import Transaction
 
 Progress = Callable[[int], None]
 _REST = 0.2
-"""Seconds of sleep after which whoever is told may call it off."""
+"""Longest sleep in seconds between two progress reports, which may cancel the operation."""
 
 _ORDER = (State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD, State.FINISHED)
 
@@ -38,8 +38,8 @@ def purge(insights: Insights, queue: str, states: Sequence[State], progress: Pro
 
 
 def empty(insights: Insights, queue: str) -> Operation[int]:
-    """Removes every message that the queue has now, in whatever state. Those that are sent meanwhile are left: with many senders there
-    would be no end. Consumers may move a message to a state that was looked at before: hence the repetition."""
+    """Removes every message that the queue has now, in any state. Messages sent meanwhile stay: with many senders there would be no end.
+    Repeats, because consumers may move a message to a state that has already been processed."""
 
     def pieces(tell: Progress) -> Operation[None]:
         last, count = (yield Read(partial(insights.last_seq, queue))), 0
@@ -64,7 +64,7 @@ def treat_dead(
     rate: float | None,
     progress: Progress | None,
 ) -> Operation[int]:
-    """Redrives or deletes so many of those that are meant, at most so many a second."""
+    """Redrives or deletes up to `most` of the selected dead letters, at most `rate` per second."""
     piece = dead_piece(rate)
 
     def pieces(tell: Progress) -> Operation[None]:
@@ -86,7 +86,7 @@ def treat_dead(
 def _noted(
     pieces: Callable[[Progress], Operation[None]], progress: Progress | None, noun: str, note: Callable[[Transaction, int], None]
 ) -> Operation[int]:
-    """How many it was in all. What was broken off is noted too, by an error, a Ctrl-C or whoever cancels it."""
+    """Gives the total count. Work that an error, a Ctrl-C or a cancellation stops early is recorded too."""
     done = 0
 
     def tell(count: int) -> None:

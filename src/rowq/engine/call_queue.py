@@ -1,4 +1,4 @@
-"""Calls that wait for their turn, one after another (see engine/group_commit.py and engine/async_group_commit.py)."""
+"""Calls that wait for their turn, in order of arrival (see engine/group_commit.py and engine/async_group_commit.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from rowq.clock import running
 from rowq.errors import OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
 from rowq.store.call import Call
 
@@ -39,45 +38,42 @@ class PendingCall:
         self.is_gone = False
 
     def interrupt(self) -> None:
-        """Whatever was put into the call, its transaction may have been rolled back."""
+        """Discards any result: the call's transaction may have been rolled back."""
         self.call.result = None
         self.call.error = OutcomeUnknown("the program was interrupted while this was being written: it may or may not be there")
         self.is_done = True
 
 
 class CallQueue:
-    """Those who wait, in the order in which they came."""
+    """Waiting calls in order of arrival."""
 
     def __init__(self, timeout: float) -> None:
         self.mutex = threading.Lock()
         self._timeout = timeout
-        self._waiting: deque[PendingCall] = deque()
+        self.waiting: deque[PendingCall] = deque()
         self._bytes = 0
         self._last_error: BaseException | None = None
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     def join(self, pending: Sequence[PendingCall]) -> None:
-        """All or none; under the mutex."""
+        """All or none. The caller holds the mutex."""
         if self._bytes > MAX_WAITING_BYTES:
             raise StoreBusy(f"more than {MAX_WAITING_BYTES >> 20} MB of messages wait for the disk already: slow down and try again")
-        self._waiting.extend(pending)
+        self.waiting.extend(pending)
         self._bytes += sum([one.call.size for one in pending])
 
     def next_batch(self, most: int | None = None) -> tuple[list[PendingCall], list[PendingCall]]:
-        """Those who go together now, and those whose time is over: they have their error."""
+        """The calls to perform together now, and the calls that timed out, with their error set."""
         batch: list[PendingCall] = []
         late: list[PendingCall] = []
         rows = size = 0
         now = time.monotonic()
         with self.mutex:
-            while self._waiting and (most is None or len(batch) < most):
-                pending = self._waiting[0]
+            while self.waiting and (most is None or len(batch) < most):
+                pending = self.waiting[0]
                 call = pending.call
                 if batch and (rows + call.rows > MAX_ROWS or size + call.size > MAX_BYTES):
                     break
-                self._waiting.popleft()
+                self.waiting.popleft()
                 self._bytes -= call.size
                 if now > pending.deadline:
                     call.fail(self._late_error())
@@ -89,39 +85,39 @@ class CallQueue:
         return batch, late
 
     def take_late(self) -> list[PendingCall]:
-        """Those at the front whose time is over, before they had their turn: they have their error."""
+        """The calls at the front that timed out before their turn, with their error set."""
         late: list[PendingCall] = []
         now = time.monotonic()
         with self.mutex:
-            while self._waiting and now > self._waiting[0].deadline:
-                pending = self._waiting.popleft()
+            while self.waiting and now > self.waiting[0].deadline:
+                pending = self.waiting.popleft()
                 self._bytes -= pending.call.size
                 pending.call.fail(self._late_error())
                 late.append(pending)
         return late
 
     def first_thread(self) -> PendingCall | None:
-        """Under the mutex."""
-        return next((pending for pending in self._waiting if pending.future is None and not pending.is_gone), None)
+        """The caller holds the mutex."""
+        return next((pending for pending in self.waiting if pending.future is None and not pending.is_gone), None)
 
     def remember(self, error: BaseException | None) -> None:
-        """How the last of those ended who had their turn."""
+        """The outcome of the last call that was performed."""
         self._last_error = error
 
     def clear(self) -> None:
         """In the child of a fork: the mutex may be held by a thread that does not exist here."""
         self.mutex = threading.Lock()
-        self._waiting.clear()
+        self.waiting.clear()
 
     def _late_error(self) -> RowqError:
-        """Where those before it found no database, it is told the same."""
+        """If the database was unavailable for the calls before it, a late call reports that error."""
         if isinstance(self._last_error, StoreUnavailable):
             return self._last_error
         return StoreBusy(f"the database did not get to this call within {self._timeout:g} s; it was not written")
 
 
 def perform_together(perform: Perform, batch: Sequence[PendingCall]) -> None:
-    """One that is interrupted leaves nobody with half an answer."""
+    """If interrupted, every call of the batch fails as unknown: no caller gets a partial answer."""
     try:
         perform([pending.call for pending in batch])
     except BaseException:
@@ -131,7 +127,7 @@ def perform_together(perform: Perform, batch: Sequence[PendingCall]) -> None:
 
 
 async def answered(call: Call[Any], future: Future, abandoned: Abandoned) -> None:
-    """Waits for it. Who goes away just as it comes leaves it to others."""
+    """Waits for the answer. If the caller is cancelled as the answer arrives, the call is handed to `abandoned`."""
     try:
         await future
     except asyncio.CancelledError:
@@ -141,17 +137,9 @@ async def answered(call: Call[Any], future: Future, abandoned: Abandoned) -> Non
 
 
 def resolve(done: Sequence[PendingCall], abandoned: Abandoned) -> None:
-    """In the loop of their callers."""
+    """Runs in the callers' event loop."""
     for pending in done:
         if pending.future is None or pending.future.cancelled():
             abandoned(pending.call)
         else:
             pending.future.set_result(None)
-
-
-def result_of(call: Call[T], abandoned: Abandoned) -> T:
-    if call.error is not None:
-        raise call.error.with_traceback(None)  # all who went together have this one: each would add its own lines to those of the others
-    if call.good_until is not None and running() > call.good_until:
-        abandoned(call.withdrawn())
-    return call.result  # type: ignore[return-value]  # performed without an error: it has a result

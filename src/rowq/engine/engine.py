@@ -1,4 +1,4 @@
-"""The parts of a broker, put together around one database and shared by its sync and async faces."""
+"""The parts of a broker around one database, shared by its sync and async interfaces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 POLL_EVERY = 0.1
 POLL_SHARE = 50
 _RELEASED = 100
-"""Calls whose messages are given back by one transaction."""
+"""How many abandoned calls one transaction gives back."""
 
 
 class Engine:
@@ -50,7 +50,7 @@ class Engine:
         notifier: Notifier | None = None,
         cache: SettingsCache | None = None,
     ) -> None:
-        """`herald`: how to tell other processes, where there is a way. `cache`: where settings are found before the database is asked."""
+        """`notifier`: how to notify other processes, if there is a way. `cache`: where settings are looked up before the database."""
         self.dialect = dialect
         self.clock = clock
         self.store = Store(dialect, clock, defaults, actor, cache)
@@ -68,6 +68,8 @@ class Engine:
         self._room = WaitingRoom(clock.now, self.store.times.next, self._find_arrivals)
         self._notifier = notifier
         self.store.on_notification = self._tell
+        if dialect.has_one_writer and notifier is None:
+            self.store.listeners = self._room.waiters  # head hints, which commits lower, are for databases with many writers
         if notifier is not None:
             notifier.listen(self._hear)
         self._left: deque[Receive] = deque()
@@ -85,7 +87,7 @@ class Engine:
         return self.store.meter
 
     def attach(self, meter: Meter) -> None:
-        """From now on it counts what is committed; at any time, and in any thread."""
+        """From now on the meter counts what is committed. May be called at any time, from any thread."""
         self.store.meter = meter
 
     @property
@@ -103,11 +105,11 @@ class Engine:
         return self.dialect.examine()
 
     def perform(self, call: Call[T]) -> T:
-        """One call, together with others that are made meanwhile."""
+        """Performs one call, together with others that arrive meanwhile."""
         return self._group_commit.run(call)
 
     def act(self, function: Callable[[Transaction], T], *, durable: bool = True) -> T:
-        """One transaction, of whatever the function writes."""
+        """Runs the function in a transaction."""
         return self.perform(Execute(function, durable=durable))
 
     def check_open(self) -> None:
@@ -115,7 +117,7 @@ class Engine:
 
     def close(self) -> None:
         if self._group_commit.is_forked:
-            return  # its threads and connections are the parent's
+            return  # its threads and connections belong to the parent
         self._is_closing = True
         self.dialect.hurry()
         self.upkeep.stop()
@@ -126,22 +128,22 @@ class Engine:
         self._room.close()
 
     def _tell(self, notification: Notification) -> None:
-        """What this process has committed."""
+        """Publishes what this process has committed."""
         self._room.wake({topic: count for topic, (count, _) in notification.ready.items()})
         if self._notifier is not None:
             self._notifier.tell(notification)
 
     def _hear(self, notification: Notification) -> None:
-        """What another process has committed."""
+        """Handles what another process has committed."""
         self.store.hear(notification)
         self._room.wake({topic: count for topic, (count, _) in notification.ready.items()})
 
     def _find_arrivals(self, topics: list[str]) -> Collection[str]:
-        """Those for which somebody else may have written something. After news the settings are not taken on trust."""
+        """Topics to which another process may have written. News also makes cached settings stale."""
         was_heard, self._is_heard = self._is_heard, self._notifier is not None and self._notifier.is_heard()
         if self._is_closing or (self._is_heard and was_heard):
             return ()
-        if self._is_heard:  # what was told before we listened is in the tables by now
+        if self._is_heard:  # notifications sent before we listened are in the tables by now
             self.store.distrust_settings()
             return topics
         if not self.dialect.has_one_writer:
@@ -154,7 +156,7 @@ class Engine:
         return topics
 
     def _poll(self, topics: list[str]) -> Collection[str]:
-        """Where nobody tells: ten times a second, or less often where it takes long."""
+        """Without notifications: ten times a second, or less often if a poll is slow."""
         started = running()
         if started < self._poll_at:
             return ()
@@ -168,30 +170,30 @@ class Engine:
         return found
 
     def give_back(self, call: Call[Any]) -> None:
-        """Messages leased to somebody who has gone away without them; not where that could deliver one twice."""
+        """Releases messages leased to a caller that has gone away, except where that could deliver one twice."""
         if isinstance(call, Receive) and call.result:
             self._left.append(call)
             self._start_releasing()
 
     def _start_releasing(self) -> None:
-        """One thread at a time: many may go away in the same moment, and an event loop has to tell of each."""
+        """One thread at a time: many callers may go away at once, and an event loop reports each of them."""
         if self._left and self._is_releasing.acquire(blocking=False):
             try:
                 threading.Thread(target=self._release, name="rowq-release", daemon=True).start()
-            except RuntimeError:  # there are too many threads: whoever comes next tries again
+            except RuntimeError:  # too many threads: the next abandoned call tries again
                 self._is_releasing.release()
 
     def _release(self) -> None:
         try:
             while calls := [self._left.popleft() for _ in range(min(len(self._left), _RELEASED))]:
-                with suppress(RowqError):  # closed meanwhile, or the database is away: the leases will run out
+                with suppress(RowqError):  # closed meanwhile, or the database is unavailable: the leases will expire
                     self._group_commit.run(Execute(partial(settle.release, calls=calls), durable=False))
         finally:
             self._is_releasing.release()
-        self._start_releasing()  # somebody may have come in between
+        self._start_releasing()  # more calls may have been abandoned since the last look
 
     def _leave_to_parent(self) -> None:
-        """In the child of a fork."""
+        """Runs in the child of a fork."""
         self.dialect.leave_to_parent()
         self.store.cache.leave_to_parent()
         if self._notifier is not None:

@@ -1,4 +1,4 @@
-"""A lane: one transaction after another, each with all the calls that arrived together."""
+"""An executor: runs one transaction after another, each with all the calls that arrived together."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ _MOST_TRIES = 10
 
 
 class _MustSync(Exception):
-    """A transaction turned out to hold something that must be on disk before it is answered."""
+    """A transaction turned out to contain something that must be on disk before it is answered."""
 
 
 class Executor:
-    """Remembers the settings of queues for itself: what one lane has rolled back, another never believed."""
+    """Each executor caches queue settings separately, so a rollback cannot leave a wrong value in another's cache."""
 
     def __init__(self, store: Store, *, patient: bool = False) -> None:
         self._store = store
         self._patient = patient
+        self._tries_one_statement = store.dialect.has_autocommit and not patient
         self._policies = Policies(store.defaults, store.dialect.settings_max_age_ms, store.cache)
 
     def perform(self, calls: Sequence[Call[Any]]) -> None:
-        """Gives every call its result or its error. One that spoils the common transaction fails alone."""
+        """Gives every call its result or its error. A call that makes the shared transaction fail is then performed alone."""
         tries = 0
         while True:
             try:
                 batch = Batch(calls)
-                if self._patient or not self._perform_at_once(batch):
+                if not (self._tries_one_statement and self._perform_at_once(batch)):
                     self._perform_together(batch, durable=batch.is_worth_a_sync)
                 return
             except BaseException as error:
@@ -51,7 +52,7 @@ class Executor:
                 if not isinstance(error, Exception):
                     raise
                 for call in calls:
-                    call.anew()  # what it was told in a transaction that failed does not hold
+                    call.anew()  # results from the failed transaction are void
                 tries += 1
                 if isinstance(error, TryAgain) and not isinstance(error, WouldWait) and tries < _MOST_TRIES:
                     self._store.dialect.pause(random.random() * 0.002 * 2**tries)
@@ -70,14 +71,14 @@ class Executor:
                 call.fail(told)
 
     def _forget(self) -> None:
-        """What was remembered may have been rolled back."""
+        """Drops caches: they may hold values that were rolled back."""
         self._policies.forget()
         self._store.heads.forget()
         if self._store.meter is not None:
             self._store.meter.failed()
 
     def _perform_at_once(self, batch: Batch) -> bool:
-        """By one statement, as far as that goes; False when something is left to do."""
+        """Tries a single autocommit statement; False when something is left to do."""
         if not self._policies.is_fresh(self._store.distrusted):
             return False
         if batch.has_only(batch.receives):
@@ -85,7 +86,7 @@ class Executor:
         return batch.has_only(batch.settles) and self._ack_at_once(batch)
 
     def _receive_at_once(self, batch: Batch) -> bool:
-        """All or nothing: where one of the messages must be looked at first, none is leased."""
+        """All or nothing: if any message needs a closer look first, none is leased."""
         store, calls = self._store, batch.receives
         policy = claim.may_receive(self._policies, calls)
         if policy is None or store.times.look(calls[0].topic, store.clock.now()) is not None:
@@ -95,7 +96,7 @@ class Executor:
             return False
         began = running()
         with strike as session:
-            tx = self._work(session)
+            tx = self._begin(session)
             if not claim.claim_all_or_none(tx, calls[0].queue, calls, policy):
                 return False
         self._finish(tx, batch, began, durable=True)
@@ -110,7 +111,7 @@ class Executor:
         asked_at: tuple[int, ...] = ()
         try:
             with strike as session:
-                tx = self._work(session)
+                tx = self._begin(session)
                 asked_at = (tx.now,)
                 done = settle.ack_at_once(tx, calls)
         except ConnectionLost:
@@ -126,7 +127,7 @@ class Executor:
         began = running()
         try:
             with store.dialect.writing(durable=durable, patient=self._patient) as session:
-                tx = self._work(session)
+                tx = self._begin(session)
                 for call in batch.receives:
                     if not durable and _is_at_most_once(tx, call):
                         raise _MustSync
@@ -137,25 +138,26 @@ class Executor:
         self._finish(tx, batch, began, durable=durable)
 
     def _finish(self, tx: Transaction, batch: Batch, began: float, *, durable: bool) -> None:
-        """It is committed."""
+        """Runs after the commit."""
         for call in batch.receives:
             call.begun(began, tx.now)
         took = running() - began
-        self._store.tell(tx)
+        if self._store.listeners or tx.has_news:
+            self._store.tell(tx)
         if self._store.meter is not None:
             _measure(self._store.meter, tx, batch, durable, took)
 
     def perform_within(self, connection: Any, call: Call[Any]) -> None:
-        """Performs a call inside the caller's own transaction; nobody is woken, since only the caller knows when it commits."""
+        """Performs a call inside the caller's own transaction. Wakes no consumer, since only the caller knows when it commits."""
         if isinstance(call, Send) and not self._store.dialect.has_one_writer:
             self._make_queue(call.queue)
         with self._store.dialect.joining(connection) as session:
-            self._carry_out(self._work(session), Batch([call]))
+            self._carry_out(self._begin(session), Batch([call]))
             if call.error is not None:
                 raise call.error
 
     def _make_queue(self, queue: str) -> None:
-        """Its row, before the caller's transaction would write it: as long as that is open, nobody else could send to the queue."""
+        """Creates the queue's row first: written by the caller's transaction, it would block all other senders until that ends."""
         if queue not in self._store.made_queues:
             call = Execute(lambda tx: tx.policies.create(tx.session, queue, tx.now), durable=False)
             self.perform([call])
@@ -163,7 +165,7 @@ class Executor:
                 raise call.error
             self._store.made_queues.add(queue)
 
-    def _work(self, session: Session) -> Transaction:
+    def _begin(self, session: Session) -> Transaction:
         store = self._store
         now = store.clock.now()
         self._policies.refresh(session, now, store.distrusted)
@@ -173,7 +175,7 @@ class Executor:
         return tx
 
     def _carry_out(self, tx: Transaction, batch: Batch) -> None:
-        """Sends first and receives last, so that what is sent or released here can be received here."""
+        """Sends first and receives last, so that messages sent or released here can be received here."""
         if batch.sends:
             send.send(tx, batch.sends)
         if batch.settles:
@@ -194,7 +196,7 @@ class Executor:
 class Batch:
     """Calls sorted by kind, and whether their transaction must be on disk before it is answered.
 
-    A lost lease or ack only means a redelivery; a lost send would mean a lost message.
+    A lost lease or ack only causes a redelivery; a lost send would lose a message.
     """
 
     __slots__ = ("acts", "is_worth_a_sync", "receives", "sends", "settles")
@@ -242,7 +244,7 @@ def _measure(meter: Meter, tx: Transaction, batch: Batch, durable: bool, seconds
 
 
 def _is_at_most_once(tx: Transaction, call: Receive) -> bool:
-    """A lost lease of such a message would deliver it twice."""
+    """Losing the lease of such a message would deliver it twice."""
     return (call.delivery or tx.policy(call.queue).delivery) == "at_most_once"
 
 
@@ -250,12 +252,12 @@ def _act(tx: Transaction, call: Execute[Any]) -> None:
     tx.act_for(call.actor)
     try:
         call.result = call.act(tx)
-    except RowqError as error:  # an act refuses before it writes, so nobody else's work is touched
+    except RowqError as error:  # an act raises before it writes, so the rest of the transaction is intact
         if isinstance(error, StoreError):
             raise
         call.error = error
 
 
 def _may_be_the_fault_of_one(error: Exception) -> bool:
-    """A database that is busy, full or away is nobody's fault, and would only be asked again and again."""
+    """Not for a database that is busy, full or unavailable: trying each call again would only add load."""
     return not isinstance(error, StoreError) or type(error) is StoreError or isinstance(error, WouldWait)

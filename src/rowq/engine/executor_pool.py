@@ -1,9 +1,9 @@
-"""Lanes: where a database lets several write at once, each kind of call has lines of transactions of its own.
+"""Executors: where a database allows several writers, each kind of call has its own executors.
 
-Sends need not wait for receives, nor those for acks, and none of them for a sweep. Small calls of a kind share one line, since
-they are cheap in company; a call that is a batch by itself takes whichever line of its kind is free. A call that would have to
-wait for somebody else's open transaction (an application that holds a key inside its own, say) moves to a slow lane, out of
-everybody's way. Small calls of event loops need no lane where the database can be waited for inside a loop (async_group_commit.py).
+Sends need not wait for receives, receives for acks, or any of them for maintenance. Small calls of a kind share one executor, since
+they are cheap together; a call that is a batch by itself takes any free executor of its kind. A call that would wait for another
+open transaction (of an application that holds a key, say) moves to a slow executor, where it delays no other call. Small calls of
+event loops need no executor where the loop itself can wait for the database (async_group_commit.py).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WIDTH: dict[type[Call[Any]], int] = {Send: 2, Receive: 2, Settle: 2, Execute: 1}
-"""How many lines each kind has."""
+"""How many executors each kind has."""
 LARGE = 50
-"""So many rows are a batch of their own."""
+"""A call with this many rows is a batch by itself."""
 
 
 class ExecutorPool:
     def __init__(self, perform: Callable[[bool], Perform], *, timeout: float, has_async_group_commits: bool) -> None:
-        """`perform(patient)` makes what performs the calls of one lane."""
+        """`perform(patient)` creates what performs the calls of one executor."""
         self._slow = GroupCommit(perform(True), timeout=timeout)
         self._fast = {
             kind: [GroupCommit(perform(False), timeout=timeout, slow=self._slow) for _ in range(width)] for kind, width in WIDTH.items()
@@ -48,7 +48,7 @@ class ExecutorPool:
         return executors[0] if call.rows < LARGE else min(executors, key=GroupCommit.burden)
 
     def if_idle(self, function: Callable[[], T]) -> T | None:
-        """There is no writer's place to wait for."""
+        """There is no single writer to wait for."""
         return None if self._slow.is_forked else function()
 
     def check_open(self) -> None:
@@ -79,4 +79,4 @@ def _async_group_commits(make: Callable[[], Perform], timeout: float, slow: Grou
 
 
 def _nothing() -> None:
-    """The database is closed with the last lane."""
+    """The database is closed with the last executor."""

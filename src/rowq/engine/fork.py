@@ -1,8 +1,8 @@
-"""Forks: a child process inherits connections that it must neither use nor leave lying about.
+"""Forks: a child process inherits connections that it must neither use nor leave open.
 
-SQLite keeps account of its file locks in memory. A child that opened a file again beside an inherited connection would believe
-that it holds locks which only its parent holds, and could lose what it writes. So nobody is in a transaction while a process
-forks, and the child closes what it has inherited before anything else.
+SQLite keeps its file locks in process memory. A child that reopened a file beside an inherited connection would believe it holds
+locks that only its parent holds, and could lose writes. So no transaction is open while a process forks, and the child first closes
+what it inherited.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Forks:
         self._one_at_a_time.release()
 
     def _in_child(self) -> None:
-        inherited = list(self._watched)  # also those that were opened while the fork waited for its turn
+        inherited = list(self._watched)  # includes those opened while the fork waited for its turn
         self._watched.clear()
         for one in inherited:
             one.be_forked()

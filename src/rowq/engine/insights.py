@@ -1,4 +1,4 @@
-"""The reading side: what is where, and what happened. It runs beside the writers and never holds them up."""
+"""The reading side: where messages are, and what happened to them. Reads never block writers."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _GET = (*((f"get_{state}", state) for state in State), ("get_ready_moved", State
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who has a message now: what somebody who names no receipt goes by."""
+    """The current lease of a message, for callers that have no receipt."""
 
     receipt: Receipt
     queue: str
     is_dead: bool
-    """It is a dead letter, received from the name that means those of its queue."""
+    """A dead letter, received from the queue's dead-letter name."""
     until: int
     consumer: str | None
 
 
 class Ends(msgspec.Struct, frozen=True):
-    """How messages of a queue ended that are still there to be seen, beside what `Stats` tells."""
+    """How the messages of a queue ended, as far as they are still kept; complements `Stats`."""
 
     expired: int
     failed: int
@@ -61,14 +61,14 @@ class Insights:
 
     @property
     def defaults(self) -> Settings:
-        """What holds where a queue says nothing."""
+        """What holds where a queue has no setting."""
         return self._defaults
 
     def get(self, id: str, queue: str | None = None) -> Message:
         return self.find(id, only(queue))
 
     def find(self, id: str, reach: Reach) -> Message:
-        """The message of that id in the queues that are meant."""
+        """The message with that id in the queues within reach."""
         with self._dialect.reading() as session:
             found = _read_message(session, seq_of(session, id, reach, with_gone=False), id, reach)
         if found is None:
@@ -76,7 +76,7 @@ class Insights:
         return found
 
     def find_each(self, id: str, reach: Reach) -> list[Message]:
-        """The messages of that id, of all queues that are meant."""
+        """The messages with that id, in all queues within reach."""
         with self._dialect.reading() as session:
             found = [_read_message(session, seq, id, reach) for seq in seqs_of(session, id, reach)]
         return [message for message in found if message is not None]
@@ -89,13 +89,13 @@ class Insights:
             return found
 
     def newest_dead(self, queue: str, *, limit: int, offset: int) -> list[Message]:
-        """Dead letters as they came, the last one first, counted off: for readers that know no cursor."""
+        """Dead letters, newest first, by offset: for readers without a cursor."""
         values = {"queue": split_name(queue)[0], "limit": check_limit(limit), "offset": offset}
         with self._dialect.reading() as session:
             return [to_message(row, State.DEAD) for row in session.rows("browse_newest_dead", **values)]
 
     def failures(self, queue: str, *, limit: int = 100) -> Failures:
-        """Why dead letters of a queue died, the most frequent first; those that somebody has received are not counted."""
+        """Why the dead letters of a queue died, the most frequent cause first; leased ones are not counted."""
         name, most = split_name(queue)[0], check_limit(limit)
         with self._dialect.reading() as session:
             insist_on_queue(session, name)
@@ -151,17 +151,17 @@ class Insights:
             return int(session.rows("read_settings_version")[0][0])
 
     def policy(self, queue: str) -> Policy:
-        """What holds for a queue, whether or not anybody has used it: its settings over the defaults."""
+        """What holds for a queue, used or not: its settings over the defaults."""
         with self._dialect.reading() as session:
             row = session.row("read_settings", queues=[check_name(queue)])
         return resolve(read_settings(row[1]) if row else Settings(), self._defaults)
 
     def origins(self, queue: str) -> dict[str, Origin]:
-        """Where each setting of a queue gets its value from."""
+        """Where the value of each setting of a queue comes from."""
         return origins(self.settings(queue), self._defaults)
 
     def actions(self, queue: str | None, limit: int) -> list[Event]:
-        """What operators did to queues, the newest first."""
+        """What operators did to queues, newest first."""
         name = None if queue is None else check_name(queue)
         with self._dialect.reading() as session:
             found = [to_event(row, None) for row in session.rows("read_actions", queue=name, limit=check_limit(limit))]
@@ -170,48 +170,48 @@ class Insights:
             return found
 
     def audit_end(self) -> int:
-        """The newest line of the audit, of all that are seen now. A transaction that is still open may have drawn a number before it:
-        who reads on from line to line goes by an end that they learned a moment ago."""
+        """The newest audit line visible now. An open transaction may have drawn a lower number: a reader that follows the audit must go by
+        an end that it read a moment ago."""
         with self._dialect.reading() as session:
             return read.audit_end(session)
 
     def audit_start(self, since: int) -> int:
-        """Where to begin for what happened since then: behind that line, and never further back than so many lines."""
+        """The line after which to read for everything since then, limited to a fixed number of lines."""
         with self._dialect.reading() as session:
             return read.audit_start(session, since)
 
     def tally_audit(self, after: int, upto: int) -> list[read.Happened]:
-        """What happened behind one line, up to and with another one, counted by queue, event, who it was, and ten seconds."""
+        """What happened after one line, up to and including another, counted by queue, event, actor and ten seconds."""
         with self._dialect.reading() as session:
             return read.tally_audit(session, after, upto)
 
     def audit(self, id: str, queue: str | None = None) -> list[Event]:
-        """Empty when nothing is recorded: the audit is over, or was switched off."""
+        """Empty when nothing is recorded: the audit has been removed, or was switched off."""
         return self.find_events(id, only(queue))
 
     def find_events(self, id: str, reach: Reach) -> list[Event]:
-        """What is recorded of the message of that id in the queues that are meant."""
+        """What is recorded of the message with that id in the queues within reach."""
         with self._dialect.reading() as session:
             seq = seq_of(session, id, reach)
             events = [to_event(row, id) for row in session.rows("read_audit", seq=seq)]
             is_own = any(row[0] == seq for row in session.rows("find_own_id", id=id))
         origin = origin_of(id)
         if not is_own and origin and any(event.event == "enqueued" and event.at != origin.sent_at for event in events):
-            raise not_found(id)  # the id of another database
+            raise not_found(id)  # an id of another database
         return [event for event in events if reach(event.queue)]
 
     def list_seqs(self, queue: str, state: State) -> array[int]:
-        """Those in a state at this moment, eight bytes each."""
+        """The seqs in a state at this moment, eight bytes each."""
         with self._dialect.reading() as session:
             return array("q", (row[0] for row in session.stream(f"list_{state}", queue=queue)))
 
     def last_seq(self, queue: str) -> int:
-        """The newest message of a queue, in whatever state; 0 where it has none."""
+        """The newest message of a queue, in any state; 0 if it has none."""
         with self._dialect.reading() as session:
             return max(_all_seqs(session, queue), default=0)
 
     def has_upto(self, queue: str, last: int) -> bool:
-        """Whether the queue has a message that is not newer. Seen in one moment: from look to look it might move on to another state."""
+        """Whether the queue has a message that is not newer. One snapshot: between two reads it might move to another state."""
         with self._dialect.reading() as session:
             return any(seq <= last for seq in _all_seqs(session, queue))
 
@@ -221,12 +221,12 @@ class Insights:
             return dict(session.rows("find_leases", seqs=seqs))
 
     def leased(self, seqs: list[int]) -> dict[int, Message]:
-        """Those of the messages that somebody has now, by seq."""
+        """The messages that are leased now, by seq."""
         with self._dialect.reading() as session:
             return {row[0]: to_message(row, State.LEASED) for row in session.rows("get_leases", seqs=seqs)}
 
     def leases_of(self, id: str, reach: Reach) -> list[Lease]:
-        """Who has messages of that id now, in the queues that are meant; without streams, which settle by batches."""
+        """The current leases of messages with that id in the queues within reach; not those of streams, which settle by batches."""
         with self._dialect.reading() as session:
             try:
                 rows = [row for seq in seqs_of(session, id, reach) for row in session.rows("find_lease", seq=seq)]
@@ -254,7 +254,7 @@ class Insights:
             return read_keys(session)
 
     def session(self, digest: bytes) -> SignedIn | None:
-        """Who has signed in to the pages with the cookie of that digest."""
+        """The session that signed in to the pages with the cookie of that digest."""
         with self._dialect.reading() as session:
             return find_session(session, digest)
 

@@ -1,6 +1,6 @@
-"""Upkeep: what time alone makes necessary, done in the background in small pieces, or at once by `sweep`.
+"""Maintenance: what becomes due with time, done in the background in small batches, or at once by `sweep`.
 
-What may be due is looked up on a reading connection first, so a queue with nothing to do costs no write.
+Due work is looked up on a reading connection first, so a queue with nothing to do costs no write.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from rowq.store.transaction import Transaction
 
 DUTY = "upkeep"
 DUTY_MS = 10_000
-"""How long a process that says no more is taken for the one that keeps everything up."""
+"""How long the maintenance duty outlives its holder."""
 SWEEP_EVERY = 1.0
 SHARE = 10
-"""It may take one part in so many of the time."""
+"""Maintenance may take one part in this many of the time."""
 LONGEST_PAUSE = 5.0
-"""Less than a duty lasts."""
+"""Shorter than the duty lasts."""
 RETIRE_FOR = 5.0
-"""Seconds of a turn: the duty has to be renewed, and others may wait for what is due."""
+"""Seconds per turn: the duty has to be renewed, and due messages may be waiting."""
 TIDY_THOROUGHLY_EVERY = 3_600
 
 _log = logging.getLogger("rowq.upkeep")
 
 
 class Swept(msgspec.Struct, frozen=True):
-    """How many messages a sweep touched, by what had become of them."""
+    """How many messages a run touched, by what became of them."""
 
     due: int
     lease_expired: int
@@ -63,7 +63,7 @@ class Maintenance:
         self._retiring = Retention(dialect, clock, defaults)
         self._retire_at = 0.0
         self._is_retiring = self._is_removing = False
-        """It goes on in the next turn; and so much was removed in this one that there will be more."""
+        """Whether removal continues in the next turn; and whether this turn removed so much that more is to be expected."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._me = secrets.token_hex(8)
@@ -87,7 +87,7 @@ class Maintenance:
         return self._in_all_queues(_take_due)
 
     def take_lease_expired(self) -> Operation[int]:
-        """Expired leases: back to their queue, or used up."""
+        """Messages with expired leases return to their queue, or have used up their attempts."""
         return self._in_all_queues(_take_lease_expired)
 
     def take_ended(self) -> Operation[int]:
@@ -98,11 +98,11 @@ class Maintenance:
         return self._retiring.dead()
 
     def retire(self) -> Operation[int]:
-        """What is kept for a while only: dead letters with a TTL, history, audit, ids of messages that are gone."""
+        """Removes what is kept for a limited time: dead letters with a TTL, history, audit, ids of messages that are gone."""
         return self._retiring.all()
 
     def reap(self) -> Operation[int]:
-        """Messages that are kept as expired, of all queues, whatever their retention says."""
+        """Removes messages kept as expired, in all queues, whatever their retention is."""
         reaped = 0
         for queue in (yield Read(self._queues)):
             seqs = yield Read(partial(self._list_expired, queue))
@@ -134,21 +134,21 @@ class Maintenance:
                 if self._dialect.has_one_writer or driver.drive(self._take_duty()):
                     try:
                         driver.drive(self.take_up())
-                    finally:  # one message that somebody holds locked must not stop everything else
+                    finally:  # one locked message must not stop everything else
                         self._do_the_rest(driver, if_idle, turn, goes_on=goes_on)
             except BrokerClosed:
                 return
             except RowqError as error:
-                _log.warning("upkeep failed, and goes on in a moment: %s", error)
+                _log.warning("maintenance failed and will retry: %s", error)
             except Exception:
-                _log.exception("upkeep failed; it goes on in a second")
+                _log.exception("maintenance failed and will retry")
             pause = self._pause(time.perf_counter() - started)
         if not self._dialect.has_one_writer:
             with suppress(RowqError):
                 driver.drive(self._leave_duty())
 
     def _pause(self, took: float) -> float:
-        """Until the next turn. What it removes was written by others, who did not ask for its share of the time either."""
+        """Seconds until the next turn. Removal is not held to its share of the time: it has to keep up with the writers."""
         if self._is_removing:
             return 0.0 if self._retiring.is_behind else SWEEP_EVERY
         return min(LONGEST_PAUSE, max(SWEEP_EVERY, took * SHARE))
@@ -160,7 +160,7 @@ class Maintenance:
             if_idle(lambda: self._dialect.tidy(thoroughly=turn % TIDY_THOROUGHLY_EVERY == 0))
 
     def _retire(self, driver: Driver, *, goes_on: bool) -> None:
-        """In every turn as long as there is much to remove, else once a minute; in the first turn too, since not every process stays."""
+        """In every turn while there is much to remove, else once a minute; in the first turn too, since some processes are short-lived."""
         is_anew = running() >= self._retire_at and not (goes_on and self._retiring.is_behind)
         if is_anew:
             self._retire_at = running() + self._retiring.every
@@ -170,7 +170,7 @@ class Maintenance:
         self._is_retiring = self._is_removing or self._retiring.is_behind
 
     def _take_duty(self) -> Operation[bool]:
-        """Of all processes on a database one sweeps; True when it is this one."""
+        """One process per database does the maintenance; True if it is this one."""
         has_duty: bool = yield Execute(lambda tx: registry.take_duty(tx, DUTY, self._me, tx.now + DUTY_MS), durable=False)
         return has_duty
 
@@ -215,7 +215,7 @@ def _take_due(queue: str) -> Operation[int]:
 
 
 def _take_lease_expired(queue: str) -> Operation[int]:
-    """By the time of the transaction: where the clock was set back since the sweep began, leases that are younger than that stay."""
+    """Uses the transaction's time: if the clock was set back since the run began, leases younger than that stay."""
     return _in_pieces(lambda tx: expiry.take_lease_expired(tx, queue, tx.now - expiry.LATE_MS, PIECE))
 
 
@@ -235,7 +235,7 @@ _TIDYING = TIDY_THOROUGHLY_EVERY * _TURN
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """`every_ms`: how often upkeep does it by itself; None where it only happens when somebody asks."""
+    """`every_ms`: how often maintenance runs it by itself; None if it only runs on request."""
 
     name: str
     summary: str
@@ -243,21 +243,21 @@ class Sweep(msgspec.Struct, frozen=True):
 
 
 SWEEPS = (
-    Sweep("due", "delayed messages whose time has come may be received", _TURN),
-    Sweep("stale", "leases that ran out: the message comes back, or has used up its attempts", _TURN),
-    Sweep("expired", "messages at the end of their TTL leave, most of them as dead letters", _TURN),
-    Sweep("expired-dlq", "dead letters at the end of dlq_ttl are removed", _RETIRING),
-    Sweep("failed", "what has used up its attempts becomes a dead letter: a nack does so at once, a lease that ran out with stale", _TURN),
-    Sweep("failed-dlq", "dead letters that have used up theirs are removed, where dlq_exhausted says so; when, see failed", _TURN),
-    Sweep("retention", "dead letters, history and audit that were kept for long enough are removed", _RETIRING),
-    Sweep("optimize", "the database looks after its statistics and its log", _TIDYING),
-    Sweep("depth", "all that is still to be done is counted; metrics do that by themselves", None),
+    Sweep("due", "makes delayed messages available when they are due", _TURN),
+    Sweep("stale", "ends expired leases: the message returns, or has used up its attempts", _TURN),
+    Sweep("expired", "ends messages whose TTL has expired: most become dead letters", _TURN),
+    Sweep("expired-dlq", "removes dead letters older than dlq_ttl", _RETIRING),
+    Sweep("failed", "turns messages without attempts left into dead letters: a nack does so at once, an expired lease with stale", _TURN),
+    Sweep("failed-dlq", "removes dead letters without attempts left, if dlq_exhausted says so; at the same times as failed", _TURN),
+    Sweep("retention", "removes dead letters, history and audit at the end of their retention", _RETIRING),
+    Sweep("optimize", "maintains the statistics and the log of the database", _TIDYING),
+    Sweep("depth", "counts all messages still to be processed; metrics do so by themselves", None),
 )
 
 
 class MaintenanceTasks:
     def __init__(self, dialect: Dialect, insights: Insights, upkeep: Maintenance, if_idle: Callable[[Callable[[], bool]], Any]) -> None:
-        """`if_idle`: runs what nobody may write beside."""
+        """`if_idle`: runs a function while there is no writer."""
         self._dialect = dialect
         self._insights = insights
         self._if_idle = if_idle
@@ -274,9 +274,9 @@ class MaintenanceTasks:
         }
 
     def run(self, name: str) -> Operation[int]:
-        """How many messages it was about; of optimize 1, or 0 where others wrote all the time."""
-        if check_text(name, "the name of a sweep") not in self._runs:
-            raise NotFound(f"there is no sweep {name!r}; sweeps are: {', '.join(self._runs)}")
+        """How many messages it touched; for optimize 1, or 0 if other writers were busy all the time."""
+        if check_text(name, "the name of a maintenance task") not in self._runs:
+            raise NotFound(f"there is no maintenance task {name!r}; tasks are: {', '.join(self._runs)}")
         return self._runs[name]()
 
     def _optimize(self) -> Operation[int]:
@@ -287,7 +287,7 @@ class MaintenanceTasks:
         return 0
 
     def _try_to_tidy(self) -> bool:
-        """In a thread of its own: an interrupted one would keep the writer's place for good."""
+        """In a thread of its own: an interrupted one would hold the writer's turn forever."""
         with ThreadPoolExecutor(1, thread_name_prefix="rowq-optimize") as thread:
             return bool(thread.submit(self._if_idle, self._tidy).result())
 

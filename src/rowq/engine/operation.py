@@ -1,10 +1,10 @@
-"""Verbs as steps: each verb is written once, as one call or as a generator of the things it waits for, for threads and event loops.
+"""Operations: each verb is written once, as one call or as a generator of the things it waits for, for threads and event loops.
 
     def receive(…):
         rows = yield Receive(…)        # a call: performed with others, in one transaction
-        woken = yield Wait(…)          # patience
+        woken = yield Wait(…)          # waits to be woken
 
-A step's answer is sent back in; its error is thrown in.
+The result of a step is sent back into the generator; its error is thrown into it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Operation = Generator[Any, Any, T]
 
 
 class SingleCall(Generic[A, T]):
-    """A verb that is one call, and what to make of its answer: no steps, and no generator to pay for."""
+    """A verb that is one call, and a function for its result. Saves the cost of a generator."""
 
     __slots__ = ("call", "shape")
 
@@ -37,14 +37,14 @@ class SingleCall(Generic[A, T]):
 
 
 class Enter:
-    """Goes into the waiting room of a topic; gives a `Ticket`."""
+    """Enters the waiting room of a topic; gives a `Ticket`."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
 
 
 class Ticket:
-    """A place in the waiting room, and the way its holder waits there."""
+    """A place in the waiting room, and how its holder waits."""
 
     def __init__(self, waiter: Waiter, how: ThreadWait | LoopWait) -> None:
         self.waiter = waiter
@@ -52,7 +52,7 @@ class Ticket:
 
 
 class Wait:
-    """Waits at most so many seconds to be woken."""
+    """Waits at most this many seconds to be woken."""
 
     def __init__(self, ticket: Ticket, seconds: float) -> None:
         self.ticket = ticket
@@ -65,31 +65,31 @@ class Sleep:
 
 
 class Read:
-    """A question to the reading side, which may take a while."""
+    """A query to the reading side, which may take a while."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
 
 
 def nothing(answer: T) -> Operation[T]:
-    """A verb for which there is nothing to ask: it has its answer."""
+    """An operation whose result is already known."""
     return answer
     yield  # makes it a generator
 
 
 @contextmanager
 def in_pieces(done: Callable[[], int], noun: str) -> Iterator[None]:
-    """Around what takes many transactions. An error that says of the last one that nothing was done cannot say it of the whole."""
+    """Wraps many transactions: when one fails with nothing written, the earlier ones are still done, and the error has to say so."""
     try:
         yield
     except RowqError as error:
         if not (count := done()):
             raise
-        raise OutcomeUnknown(f"it was broken off after {count} {noun}, which are done; the rest may or may not be [{error}]") from error
+        raise OutcomeUnknown(f"it stopped after {count} {noun}, which are done; the rest may or may not be [{error}]") from error
 
 
 def take_each(steps: Operation[T], take: Callable[[Any], Any]) -> T:
-    """Takes one step after another, and gives what they come to."""
+    """Runs one step after another, and returns the result."""
     try:
         step = next(steps)
         while True:
@@ -121,13 +121,13 @@ async def take_each_async(steps: Operation[T], take: Callable[[Any], Awaitable[A
 
 
 class Driver:
-    """Takes steps, in a thread or in an event loop."""
+    """Runs operations, in a thread or in an event loop."""
 
     def __init__(self, group_commit: GroupCommit | ExecutorPool, room: WaitingRoom) -> None:
         self._group_commit = group_commit
         self._room = room
         self.perform = group_commit.run_async
-        """One call, for whoever makes its own."""
+        """Performs one call that the caller has built."""
 
     def drive(self, steps: Operation[T] | SingleCall[Any, T]) -> T:
         if isinstance(steps, SingleCall):

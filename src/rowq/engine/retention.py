@@ -1,7 +1,7 @@
-"""Retiring: what is kept for a while only leaves in pieces, as fast as it comes.
+"""Retention: what is kept for a limited time is removed in batches, as fast as it accumulates.
 
-At full speed a message leaves four lines of history and audit behind, which all have to go again some time later. So a piece is as much as
-is removed in a moment, and not a fixed number of rows: it gets its share of the writer's time, however fast others write.
+At full speed a message leaves four lines of history and audit behind, all of which have to be removed later. So a batch is sized by time
+and not by a fixed number of rows: removal gets its share of the writer's time, however fast others write.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from rowq.store.transaction import Transaction
 
 PIECE = 500
 MOST = 10_000
-"""Rows in a piece, at first and at most: their numbers travel to the database in one list."""
+"""Maximum rows per batch: their numbers travel to the database in one list."""
 MOMENT, LONGEST = 0.03, 0.2
-"""Seconds that a piece may take; and where the machine is so busy that all that others write takes long too."""
+"""Seconds that a batch may take; and on a machine so busy that other writers are slow too."""
 EVERY = 60.0
-"""Seconds from one time to the next, and less where something is kept for less."""
+"""Seconds between two runs; less if something is kept for less."""
 
 _Retire = Callable[[Transaction, str, int], int]
 
 
 class _Removed(NamedTuple):
-    """How many rows went; and behind which line to go on, None where it is through."""
+    """How many rows were removed; and the line after which to continue, None when finished."""
 
     gone: int
     after: int | None
 
 
 _Part = Callable[[Transaction, int, int], _Removed]
-"""Removes, behind a line, up to so many rows."""
+"""Removes, after a line, up to a number of rows."""
 
 
 class Retention:
@@ -50,11 +50,11 @@ class Retention:
         self._defaults = defaults
         self._shortest = 0
         self._line = 0
-        """Of the audit, up to which it has come."""
+        """The audit line reached so far."""
         self.is_behind = False
-        """There was more to remove than time to do it."""
+        """There was more to remove than time to remove it."""
         self.every = EVERY
-        """Seconds after which it should come again."""
+        """Seconds until the next run."""
 
     def dead(self) -> Operation[int]:
         """Dead letters older than the dlq_ttl of their queue."""
@@ -62,9 +62,9 @@ class Retention:
         return (yield from self._take_turns([_of_queue(*each) for each in found if each[0] is expiry.retire_dead], _Stride()))
 
     def all(self, seconds: float | None = None, *, goes_on: bool = False) -> Operation[int]:
-        """Dead letters with a TTL, history, audit, ids of messages that are gone; then what is no queue's. Ends after so many seconds.
+        """Dead letters with a TTL, history, audit, ids of messages that are gone; then what belongs to no queue. Ends after `seconds`.
 
-        `goes_on`: the last time was a moment ago, so what it has passed over in the audit need not be looked at again.
+        `goes_on`: continues a run from a moment ago, so the audit lines that it passed over need not be checked again.
         """
         self._line = self._line if goes_on else 0
         stride = _Stride(seconds)
@@ -78,7 +78,7 @@ class Retention:
         return retired
 
     def _take_turns(self, parts: Sequence[_Part], stride: _Stride) -> Operation[int]:
-        """A piece of each, again and again: a queue with much to remove keeps no other waiting."""
+        """One batch of each in turn: a queue with much to remove does not delay the others."""
         left, count = deque((part, self._line) for part in parts), 0
         while left and not stride.is_over:
             part, after = left.popleft()
@@ -92,7 +92,7 @@ class Retention:
         return count
 
     def _remove_audit(self, tx: Transaction, after: int, limit: int) -> _Removed:
-        """Lines stand there in order of their time, those of all queues in between each other."""
+        """Audit lines are in order of time, those of all queues interleaved."""
         return _Removed(*expiry.retire_audit(tx, after, self._shortest, limit))
 
     def _find_retirable(self) -> list[tuple[_Retire, str]]:
@@ -126,7 +126,7 @@ class Retention:
             ]
 
     def _is_audit_old(self) -> bool:
-        """Whether a line may be older than the shortest retention that any queue has."""
+        """Whether an audit line may be older than the shortest retention of any queue."""
         with self._dialect.reading() as session:
             ages = [policy.audit_retention_ms for _, policy in self._policies(session)]
             oldest = session.row("list_audit", after=self._line, limit=1)
@@ -139,7 +139,7 @@ class Retention:
 
 
 class _Stride:
-    """How much goes at once: what is removed in a moment; where others write all the time, what takes a third to two thirds of it all."""
+    """The batch size: what is removed in a moment; while others write all the time, a third to two thirds of all time."""
 
     def __init__(self, seconds: float | None = None) -> None:
         now = time.perf_counter()
@@ -152,7 +152,7 @@ class _Stride:
         return self._until is not None and time.perf_counter() >= self._until
 
     def piece(self, part: _Part, after: int) -> Execute[_Removed]:
-        """The next one. It is asked for as soon as the one before is through, so the time between is the writer's."""
+        """The next batch. It is requested as soon as the previous one is done, so the time between them belongs to other writers."""
         now = time.perf_counter()
         passed, self._asked_at = now - self._asked_at, now
         if self._took < MOMENT / 2 or (self._took < LONGEST and self._took < passed / 3):

@@ -1,4 +1,4 @@
-"""What each verb does, written once for threads and event loops: check what was given, ask the store, shape the answer."""
+"""What each verb does, written once for threads and event loops: check the arguments, call the store, shape the result."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Verbs:
         return self._wait(call, patience, interrupt or Interrupt()) if patience else SingleCall(call(), to_deliveries)
 
     def wait_for(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt | None = None) -> Operation[Receive]:
-        """Performs a receive until it gives something, the patience ends, or it is interrupted; gives the last one."""
+        """Repeats a receive until it returns something, the patience ends, or it is interrupted; gives the last call."""
         until = time.monotonic() + patience
         interrupt = interrupt or Interrupt()
         while True:
@@ -140,7 +140,7 @@ class Verbs:
         return self.change_settings(queue, to_changes(settings))
 
     def change_settings(self, queue: str, changes: dict[str, Any]) -> Operation[Settings]:
-        """The same with changes in the words of `Settings`."""
+        """The same, with changes as fields of `Settings`."""
         name = check_own_name(queue)
         after: Settings = yield Execute(lambda tx: operate.configure(tx, name, changes))
         return after
@@ -157,7 +157,7 @@ class Verbs:
         yield Execute(lambda tx: operate.pause(tx, name, changes))
 
     def _of_queue(self, name: str, steps: Operation[T]) -> Operation[T]:
-        """For verbs that would find nothing to do in a queue whose name is mistyped."""
+        """For verbs that would silently do nothing if the name of the queue is mistyped."""
         yield Read(lambda: self._insights.insist(name))
         return (yield from steps)
 
@@ -173,7 +173,7 @@ class Verbs:
         return self.delete_within(id, only(queue))
 
     def delete_within(self, id: str, reach: Reach) -> Operation[None]:
-        """The message of that id in the queues that are meant."""
+        """The message with that id in the queues within reach."""
         check_id(id)
         yield Execute(lambda tx: operate.delete(tx, id, reach))
 
@@ -205,7 +205,7 @@ class Verbs:
         return was_there
 
     def register(self, queue: str, dead_after: Duration, id: str | None = None) -> Operation[Membership]:
-        """`id`: one that the consumer brings, so that it can ask again without being there twice."""
+        """`id`: one chosen by the consumer, so that a repeated request does not register it twice."""
         name, silence, own_id = check_own_name(queue), to_silence(dead_after), new_consumer_id(id)
         membership: Membership = yield Execute(lambda tx: registry.register(tx, name, own_id, silence), durable=False)
         return membership
@@ -230,13 +230,13 @@ class Verbs:
         return members
 
     def all_consumers(self, dead_after: Duration, sees: Callable[[str], bool] | None = None) -> Operation[list[ConsumerLook]]:
-        """`sees`: of which queues somebody may know."""
+        """`sees`: which queues the caller may see."""
         silence = to_silence(dead_after)
         found: list[ConsumerLook] = yield Read(lambda: self._insights.all_consumers(self._clock.now(), silence, sees))
         return found
 
     def create_key(self, name: str, scopes: Iterable[str], queues: Iterable[str]) -> Operation[str]:
-        """The secret is given out here and never again: the database only keeps its digest."""
+        """Returns the secret, which is shown only once: the database keeps its digest."""
         key = to_key(name, listed(scopes, "scopes"), listed(queues, "queues"), self._clock.now())
         secret = SECRET_PREFIX + secrets.token_urlsafe(32)
         yield Execute(lambda tx: api_key.create(tx, key, digest_of(secret)))
@@ -247,7 +247,7 @@ class Verbs:
         yield Execute(lambda tx: api_key.revoke(tx, name))
 
     def sign_in(self, digest: bytes, key_name: str, key_digest: bytes, lifetime_ms: int) -> Operation[None]:
-        """Somebody showed a key to the pages; `digest` is that of the cookie which stands for it from here on."""
+        """Signs a key in to the pages; `digest` is that of the cookie that stands for the key from now on."""
         yield Execute(lambda tx: sessions.open(tx, digest, key_name, key_digest, tx.now + lifetime_ms))
 
     def sign_out(self, digest: bytes) -> Operation[None]:
@@ -265,7 +265,7 @@ class Verbs:
         return count
 
     def _wait(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt) -> Operation[list[Delivery]]:
-        """Looks once more after entering the waiting room, so that no wake-up falls between looking and waiting."""
+        """Receives once more after entering the waiting room, so that no wake-up is lost between looking and waiting."""
         if rows := (yield call()):
             return to_deliveries(rows)
         last = yield from self.wait_for(call, patience, interrupt)

@@ -1,8 +1,8 @@
-"""Waiting: consumers that found nothing stay here until somebody sends, something falls due, or their patience ends.
+"""Waiting: consumers that found nothing wait here until a message is sent, a message becomes due, or their patience ends.
 
-A wake-up is a hint: whoever is woken looks again. Senders wake as many waiters as they sent messages; a ticker, which runs only
-while somebody waits, wakes one waiter of a topic when its next message falls due, when another process has written, and once a
-second as the safety net, however many wait.
+A wake-up is a hint: the woken consumer looks again. Senders wake as many waiters as they sent messages. A ticker, which runs only
+while consumers wait, wakes one waiter of a topic when its next message becomes due, when another process has written, and once a
+second as a safety net, however many wait.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _log = logging.getLogger("rowq.waiting")
 TICK = 0.05
 SAFETY = 1.0
 MOST_KNOWN = 10_000
-"""Topics of which the ticker knows when they were looked at: somebody may wait for ever new ones as long as others wait too."""
+"""How many topics the ticker remembers the last look of: consumers may keep waiting for new topics while others wait too."""
 
 
 class Waiter:
-    """One who waits for a topic; `wake` is called once, by anybody, from any thread."""
+    """A consumer that waits for a topic; `wake` is called once, from any thread."""
 
     def __init__(self, topic: str, wake: Callable[[], None]) -> None:
         self.topic = topic
@@ -38,18 +38,18 @@ class WaitingRoom:
     def __init__(
         self, now: Callable[[], int], next_time: Callable[[str], int | None], arrivals: Callable[[list[str]], Collection[str]]
     ) -> None:
-        """`arrivals`: those of the topics for which another process may have written something; asked at every tick."""
+        """`arrivals`: the topics to which another process may have written; called at every tick."""
         self._now = now
         self._next_time = next_time
         self._arrivals = arrivals
         self._changed = threading.Condition()
-        self._waiters: dict[str, OrderedDict[Waiter, None]] = {}
+        self.waiters: dict[str, OrderedDict[Waiter, None]] = {}
         self._ticker: threading.Thread | None = None
         self._announced: dict[str, int] = {}
         self._looked: dict[str, float] = {}
         self._is_closed = False
         self._is_troubled = False
-        """Once is enough: a database that is away would fill the log."""
+        """Logged once: an unavailable database would fill the log."""
 
     def enter(self, topic: str, wake: Callable[[], None]) -> Waiter:
         """From now on no wake-up of the topic is missed. Look once more after entering, then wait."""
@@ -59,14 +59,14 @@ class WaitingRoom:
                 waiter.is_woken = True
                 wake()
                 return waiter
-            self._waiters.setdefault(topic, OrderedDict())[waiter] = None
+            self.waiters.setdefault(topic, OrderedDict())[waiter] = None
             if self._ticker is None:
                 self._ticker = threading.Thread(target=self._tick, name="rowq-waiting", daemon=True)
                 self._ticker.start()
         return waiter
 
     def leave(self, waiter: Waiter, *, more: bool) -> None:
-        """Whoever leaves with all it wanted, or was woken and has not looked since, wakes the next: there may be more."""
+        """A waiter that leaves with all it asked for, or was woken and has not looked since, wakes the next: there may be more."""
         with self._changed:
             if not waiter.is_woken:
                 self._remove(waiter)
@@ -77,46 +77,46 @@ class WaitingRoom:
         chosen: list[Waiter] = []
         with self._changed:
             for topic, count in woken.items():
-                waiters = self._waiters.get(topic, OrderedDict())
+                waiters = self.waiters.get(topic, OrderedDict())
                 for _ in range(min(count, len(waiters))):
                     waiter, _ = waiters.popitem(last=False)
                     waiter.is_woken = True
                     chosen.append(waiter)
                 if not waiters:
-                    self._waiters.pop(topic, None)
+                    self.waiters.pop(topic, None)
         for waiter in chosen:
             waiter.wake()
 
     def count(self) -> int:
         with self._changed:
-            return sum(len(waiters) for waiters in self._waiters.values())
+            return sum(len(waiters) for waiters in self.waiters.values())
 
     def close(self) -> None:
         with self._changed:
             self._is_closed = True
-            everybody = {topic: len(waiters) for topic, waiters in self._waiters.items()}
+            everybody = {topic: len(waiters) for topic, waiters in self.waiters.items()}
             ticker = self._ticker
             self._changed.notify_all()
         self.wake(everybody)
         if ticker is not None and ticker is not threading.current_thread():
-            with suppress(RuntimeError):  # an interrupt struck while it was being started; it finds the room closed, and ends
+            with suppress(RuntimeError):  # an interrupt hit while it was being started; it finds the room closed, and ends
                 ticker.join()
 
     def _remove(self, waiter: Waiter) -> None:
-        waiters = self._waiters.get(waiter.topic)
+        waiters = self.waiters.get(waiter.topic)
         if waiters is not None:
             waiters.pop(waiter, None)
             if not waiters:
-                del self._waiters[waiter.topic]
+                del self.waiters[waiter.topic]
 
     def _tick(self) -> None:
         self._announced, self._looked = {}, {}
         while True:
             with self._changed:
-                if self._is_closed or not self._waiters:
+                if self._is_closed or not self.waiters:
                     self._ticker = None
                     return
-                topics = list(self._waiters)
+                topics = list(self.waiters)
                 self._changed.wait(self._until_next(topics))
             arrivals = self._ask_for_arrivals(topics)
             self.wake({topic: 1 for topic in topics if topic in arrivals or self._is_time(topic)})
@@ -150,22 +150,22 @@ class WaitingRoom:
 
 
 class Interrupt:
-    """Ends a wait before its time, from any thread: it answers with what is there."""
+    """Ends a wait early, from any thread: the wait returns what is there."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a signal handler may set it in the thread that is just about to
+        self._lock = threading.RLock()  # a signal handler may set it in a thread that is just setting it
         self._wake: Callable[[], None] | None = None
         self.is_set = False
 
     def set(self) -> None:
-        with self._lock:  # until it is woken: what it wakes may be used for something else afterwards
+        with self._lock:  # held until the waiter is woken: afterwards `wake` may belong to something else
             self.is_set = True
             if self._wake is not None:
                 self._wake()
 
     @contextmanager
     def watched(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Meanwhile `wake` is called as soon as the interrupt is set."""
+        """Inside the block, `wake` is called as soon as the interrupt is set."""
         with self._lock:
             self._wake = wake
             if self.is_set:
@@ -201,7 +201,7 @@ class LoopWait:
         try:
             self._loop.call_soon_threadsafe(self._set)
         except RuntimeError:
-            return  # the loop was closed under its waiters
+            return  # the loop was closed while its waiters were waiting
 
     async def wait(self, seconds: float) -> None:
         await asyncio.wait([self._future], timeout=seconds)

@@ -1,4 +1,4 @@
-"""The verbs inside the caller's own transaction: the outbox. What they do holds if, and only if, the caller commits."""
+"""The verbs inside the caller's own transaction: the outbox. Their effects hold if, and only if, the caller commits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Within:
     """
 
     def __init__(self, store: Store, connection: Any) -> None:
-        """`connection`: of a driver, or what an application of SQLAlchemy or Django holds."""
+        """`connection`: of a driver, or a session or connection of SQLAlchemy or Django."""
         self._store = store
         self._connection = connection
 
@@ -168,5 +168,5 @@ _turns: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
 
 def _turn_of(held: Any) -> asyncio.Lock:
-    """Verbs on one connection come one after another, whichever `within` they are of: each has a savepoint of its own, and these nest."""
+    """Verbs on one connection run one after another, whichever `within` they use: each has its own savepoint, and savepoints nest."""
     return _turns.setdefault(held, asyncio.Lock())

@@ -14,12 +14,12 @@ from rowq.model.queue import DEAD_SUFFIXES
 
 Scope = Literal["send", "receive", "admin", "metrics"]
 Right = Literal["send", "receive", "look", "admin", "metrics"]
-"""What a request needs; `look` is reading without taking."""
+"""What a request requires; `look` is reading without taking."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 ALL_QUEUES = ("*",)
 MAX_PATTERNS = 100
-SECRET_PREFIX = "rowq_"  # noqa: S105  # what every secret begins with, so that scanners of source code find a lost one
+SECRET_PREFIX = "rowq_"  # noqa: S105  # the prefix of every secret, so that source-code scanners find a leaked one
 
 _ALLOWED_BY: dict[Right, frozenset[str]] = {
     "send": frozenset({"send", "admin"}),
@@ -33,7 +33,7 @@ _PATTERN = re.compile(r"[A-Za-z0-9._*-]{1,64}")
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may ask the server for what. Its secret is not here: nobody keeps it but its owner."""
+    """A key's name and rights. Its secret is not here: only its owner has it."""
 
     name: str
     scopes: tuple[Scope, ...]
@@ -50,23 +50,23 @@ KnownKey = tuple[ApiKey, bytes]
 
 
 def allows(key: ApiKey, right: Right) -> bool:
-    """Whether the key has the right somewhere; `reaches` says where."""
+    """Whether the key has the right on any queue; `reaches` says on which."""
     return not _ALLOWED_BY[right].isdisjoint(key.scopes)
 
 
 def reaches(key: ApiKey, queue: str) -> bool:
-    """Dead letters belong to their queue: `orders.dlq` is reached by whoever reaches `orders`."""
+    """Dead letters belong to their queue: a key that reaches `orders` reaches `orders.dlq`."""
     name = queue[:-4] if queue.endswith(DEAD_SUFFIXES) and len(queue) > 4 else queue
     return any(_matches(pattern, name) for pattern in key.queues)
 
 
 def to_key(name: object, scopes: Sequence[object], queues: Sequence[object], created_at: int) -> ApiKey:
-    """A key as somebody wants it, checked; scopes and patterns each once."""
+    """A new key, checked; duplicate scopes and patterns are dropped."""
     for scope in scopes:
         if scope not in SCOPES:
-            raise InvalidArgument(f"{scope!r} is no scope; scopes are: {', '.join(SCOPES)}")
+            raise InvalidArgument(f"{scope!r} is not a scope; scopes are: {', '.join(SCOPES)}")
     if not scopes:
-        raise InvalidArgument(f"a key without scopes opens nothing: give it some of {', '.join(SCOPES)}")
+        raise InvalidArgument(f"a key without scopes is useless: give it some of {', '.join(SCOPES)}")
     if not 1 <= len(queues) <= MAX_PATTERNS:
         raise InvalidArgument(f"a key takes 1 to {MAX_PATTERNS} queue patterns, not {len(queues)}: '*' means all queues")
     return ApiKey(
@@ -79,25 +79,25 @@ def to_key(name: object, scopes: Sequence[object], queues: Sequence[object], cre
 
 def check_key_name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidArgument(f"{name!r} is no name for a key: use 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+        raise InvalidArgument(f"{name!r} is not a name for a key: use 1 to 64 of the characters A-Z a-z 0-9 . _ -")
     return name
 
 
 def digest_of(secret: str) -> bytes:
-    """What is kept of a secret. It is long and random, so a plain hash tells nobody anything."""
+    """The digest that is stored instead of a secret. The secret is long and random, so a plain hash reveals nothing."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
 def _check_pattern(pattern: Any) -> str:
     if not isinstance(pattern, str) or not _PATTERN.fullmatch(pattern):
-        raise InvalidArgument(f"{pattern!r} is no queue pattern: write a queue's name, in which * stands for any characters (orders.*)")
+        raise InvalidArgument(f"{pattern!r} is not a queue pattern: write a queue's name, with * for any characters (orders.*)")
     if pattern.endswith(DEAD_SUFFIXES):
         raise InvalidArgument(f"{pattern!r} would match nothing: dead letters belong to their queue, so write {pattern[:-4] or '*'!r}")
     return pattern
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """`*` is any run of characters. Piece by piece from the left: linear, where a regular expression could take for ever."""
+    """`*` matches any run of characters. Linear, part by part from the left, where a regular expression could take exponential time."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == pattern

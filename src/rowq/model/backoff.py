@@ -20,5 +20,5 @@ def exponential(
     try:
         low, high = plus
     except (TypeError, ValueError):
-        raise InvalidArgument(f"plus must be two durations, the least and the most to add, not {plus!r}") from None
+        raise InvalidArgument(f"plus must be two durations, the minimum and the maximum to add, not {plus!r}") from None
     return check_backoff(Exponential(to_ms(base, "base"), factor, to_ms(cap, "cap"), jitter, (to_ms(low, "plus"), to_ms(high, "plus"))))

@@ -1,4 +1,4 @@
-"""Schedules as cron writes them: minute, hour, day of the month, month, day of the week. All times are UTC."""
+"""Cron schedules: minute, hour, day of the month, month, day of the week. All times are UTC."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _PIECE = re.compile(r"(?:[*?]|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?")
 _LONGEST_GAP = 8 * 366 + 1
-"""Days from one 29 February to the next, where a century leaves one out."""
+"""The most days between two 29 Februaries, where a century skips one."""
 
 
 class _Field(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class _Field(msgspec.Struct, frozen=True):
     low: int
     high: int
     last: int
-    """Where `*` ends: Sunday is 0, and 7 if somebody says so."""
+    """Where `*` ends: Sunday is 0, but may be written as 7."""
     words: dict[str, int] = {}
 
 
@@ -44,7 +44,7 @@ _FIELDS = (
 
 
 class Cron(msgspec.Struct, frozen=True):
-    """When something is to be done. With both kinds of days restricted, a day that is either of them will do, as everywhere in cron."""
+    """When something is due. If both kinds of days are restricted, a day that matches either will do, as everywhere in cron."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
@@ -68,7 +68,7 @@ class Cron(msgspec.Struct, frozen=True):
             day = first + timedelta(days=distance)
             if self._is_day(day):
                 return _millis(day, self.hours[0], self.minutes[0])
-        raise AssertionError("read_cron lets no schedule through that never comes")
+        raise AssertionError("read_cron refuses schedules that never come")
 
     def _is_day(self, day: date) -> bool:
         if day.month not in self.months:
@@ -106,7 +106,7 @@ def _read_field(text: str, field: _Field) -> set[int]:
 def _read_piece(piece: str, field: _Field) -> range:
     match = _PIECE.fullmatch(piece)
     if match is None:
-        raise InvalidArgument(f"{piece!r} is no {field.name} of a schedule: write *, 5, 1-5, */15 or several with commas")
+        raise InvalidArgument(f"{piece!r} is not valid as the {field.name} of a schedule: write *, 5, 1-5, */15 or several with commas")
     first, last, step = match.groups()
     low = field.low if first is None else _number(first, field)
     if last is not None:
@@ -116,14 +116,14 @@ def _read_piece(piece: str, field: _Field) -> range:
     else:
         high = low
     if high < low or step in ("0", "00"):
-        raise InvalidArgument(f"{piece!r} is no {field.name} of a schedule: it runs backwards, or never gets on")
+        raise InvalidArgument(f"{piece!r} is not valid as the {field.name} of a schedule: it runs backwards, or its step is 0")
     return range(low, high + 1, int(step or 1))
 
 
 def _number(text: str, field: _Field) -> int:
     value = int(text) if text.isdigit() else field.words.get(text)
     if value is None or not field.low <= value <= field.high:
-        raise InvalidArgument(f"{text!r} is no {field.name} of a schedule: it goes from {field.low} to {field.high}")
+        raise InvalidArgument(f"{text!r} is not valid as the {field.name} of a schedule: it goes from {field.low} to {field.high}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""From what a user wrote to what the store keeps: a draft is checked and encoded once, here."""
+"""From user input to what the store keeps: a draft is checked and encoded once, here."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ KEYED, GROUPED, HAS_DEADLINE, HAS_OWN_ID, HAS_KV_KEYS = 1, 2, 4, 8, 16
 """Marks travel with a message's lease, so that settling a plain one reads nothing else."""
 
 MODE_MARKS: dict[DeliveryMode, int] = {"at_most_once": 32, "at_least_once": 64}
+"""Marks of a lease alone: the consumer asked for that mode, whatever the queue's setting."""
 HARMLESS = sum(MODE_MARKS.values())
-"""Marks with which nothing hangs on a message."""
-"""Marks of a lease alone: this consumer asked for that mode, whatever the queue says."""
+"""Marks that require no further work on a message."""
 
 
 class Prepared(msgspec.Struct, gc=False):
-    """A checked message. The fields up to `marks` stand in the order of the columns of `rowq_messages`."""
+    """A checked message. The fields up to `marks` are in the order of the columns of `rowq_messages`."""
 
     queue: str
     format: int
@@ -44,7 +44,7 @@ class Prepared(msgspec.Struct, gc=False):
     group_key: str | None = None
     priority: int = 0
     delay_ms: int = 0
-    """Below 0 it stands for a moment, -at_ms: a delay is made of that when the message is written, by the clock of then."""
+    """Below 0 it stands for a moment, -at_ms, which becomes a delay when the message is written, by the clock of that time."""
     ttl_ms: int | None = None
     deadline_ms: int | None = None
     max_attempts: int | None = None
@@ -58,7 +58,7 @@ PREPARED_COLUMNS = Prepared.__struct_fields__
 
 
 def is_plain(message: Prepared) -> bool:
-    """Ready at once, and with nothing hanging on it: most messages are, and are written in sets."""
+    """Ready at once, without extras: most messages are plain, and are written in bulk."""
     return (
         message.marks == 0
         and message.delay_ms == 0
@@ -89,7 +89,7 @@ def prepare(queue: str, draft: Draft) -> Prepared:
 
 
 def prepare_many(queue: str, payloads: Iterable[Payload | Draft], options: SendOptions) -> list[Prepared]:
-    """The options hold for payloads; a draft has its own, and what is prepared already stays as it is."""
+    """The options apply to payloads; a draft has its own, and a prepared message stays as it is."""
     prepared: list[Prepared] = []
     for payload in payloads:
         try:
@@ -107,18 +107,18 @@ def prepare_many(queue: str, payloads: Iterable[Payload | Draft], options: SendO
 
 
 def with_delay(message: Prepared, now: int) -> Prepared:
-    """As it is written: with a delay in place of a moment, which is none for a moment in the past."""
+    """As it is written: with a delay in place of a moment; 0 for a moment in the past."""
     return message if message.delay_ms >= 0 else msgspec.structs.replace(message, delay_ms=max(0, -message.delay_ms - now))
 
 
 def check_moment(message: Prepared, now: int) -> None:
-    """A moment may lie as far ahead as a delay may last."""
+    """A moment may be as far ahead as a delay may last."""
     if -message.delay_ms > now + LONGEST_MS:
         raise InvalidArgument(f"at must be within {LONGEST_MS // 86_400_000} days from now: this moment lies further ahead")
 
 
 def to_backoff(value: Backoff | Sequence[Any]) -> Backoff:
-    """A policy, or a list of seconds. One that could not be read again would keep its whole queue from being received."""
+    """A policy, or a list of seconds. An unreadable one would make its whole queue impossible to receive from."""
     if isinstance(value, Delays | Linear | Exponential):
         return check_backoff(value)
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
@@ -127,7 +127,7 @@ def to_backoff(value: Backoff | Sequence[Any]) -> Backoff:
 
 
 def to_kv_key(value: object) -> list[str | int]:
-    """A key of the small kv: one part, or a path of parts."""
+    """A key for an undelivered payload: one part, or a path of parts."""
     parts = [value] if isinstance(value, str) else list(value) if isinstance(value, Sequence) and not isinstance(value, bytes) else []
     if not 1 <= len(parts) <= MAX_KV_PARTS or not all(_is_kv_part(part) for part in parts):
         raise InvalidArgument(f"a key is a text, or a list of 1 to {MAX_KV_PARTS} texts and whole numbers, not {value!r}")
@@ -186,7 +186,7 @@ def _headers(headers: object) -> bytes:
     if not isinstance(headers, Mapping) or not all(isinstance(k, str) and isinstance(v, str) for k, v in headers.items()):
         raise InvalidArgument("headers must map text to text")
     if not all(is_text(k) and is_text(v) for k, v in headers.items()):
-        raise InvalidArgument("headers must be text that UTF-8 can write")
+        raise InvalidArgument("headers must be text that UTF-8 can encode")
     data = msgspec.json.encode(dict(headers))
     if len(data) > MAX_HEADER_BYTES:
         raise InvalidArgument(f"headers take {len(data)} bytes, the limit is {MAX_HEADER_BYTES}: put large values into the payload")

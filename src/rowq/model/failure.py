@@ -1,4 +1,4 @@
-"""Dead letters put together by why they died, so that ten thousand of them are a few lines."""
+"""Dead letters grouped by cause, so that ten thousand of them become a few lines."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str
     fingerprint: str
-    """The error without what differs from one time to the next; empty where none was told."""
+    """The error without its variable parts; empty if there was none."""
     count: int
     first_at: int
     last_at: int
     error: str | None
-    """That of `id`, as it was told."""
+    """The full error of `id`."""
     id: str
-    """One of them."""
+    """The id of one of them."""
 
 
 class Failures(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Failures(msgspec.Struct, frozen=True, kw_only=True):
 
     failures: list[Failure]
     looked_at: int
-    """How many dead letters were put together: the newest."""
+    """How many dead letters were grouped: the newest."""
     more: bool
     """Whether there are older ones."""
 
@@ -40,7 +40,7 @@ Letter = tuple[str, str | None, int, int]
 
 
 class Kind(msgspec.Struct):
-    """Dead letters that are one failure, counted; `seq` is that of the newest."""
+    """Dead letters of one failure, counted; `seq` is that of the newest."""
 
     reason: str
     fingerprint: str
@@ -51,7 +51,7 @@ class Kind(msgspec.Struct):
 
 
 def put_together(newest_first: Iterable[Letter]) -> list[Kind]:
-    """The most frequent kinds first, and of those the latest."""
+    """The most frequent kinds first, and among equals the latest."""
     found: dict[tuple[str, str], Kind] = {}
     for reason, error, died_at, seq in newest_first:
         mark = fingerprint(error or "")
@@ -62,7 +62,7 @@ def put_together(newest_first: Iterable[Letter]) -> list[Kind]:
 
 
 def matches(where: Where, reason: str | None, error: str | None, key: str | None, group: str | None, died_at: int | None) -> bool:
-    """Whether a dead letter is one of those that `where` means."""
+    """Whether a dead letter matches `where`."""
     return (
         where.reason in (None, reason)
         and (where.error is None or where.error in (error or ""))

@@ -1,4 +1,4 @@
-"""What an error is about, without what differs from one time to the next: ids, numbers, paths, addresses, quoted values."""
+"""The fingerprint of an error: its text without the variable parts, which are ids, numbers, paths, addresses and quoted values."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 LOOKED_AT = 400
-"""Characters of an error that count."""
+"""How many characters of an error are used."""
 
 MOST = 200
-"""Characters of a fingerprint."""
+"""Maximum characters of a fingerprint."""
 
 RULES: tuple[tuple[str, str], ...] = (
     (r"\s+", " "),
@@ -26,7 +26,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"'[^']*'|\"[^\"]*\"", "<value>"),
     (r"[+-]?\b\d+(?:[.,]\d+)*", "<number>"),
 )
-"""Patterns that Python and Java read alike, in the order in which they are applied."""
+"""Patterns that Python and Java interpret alike, in the order in which they are applied."""
 
 _LONG_HEX = re.compile("[0-9a-fA-F]{12}")
 _POSSIBLE: tuple[Callable[[str], bool], ...] = (
@@ -43,7 +43,7 @@ _POSSIBLE: tuple[Callable[[str], bool], ...] = (
     lambda text: text.count("'") > 1 or text.count('"') > 1,
     lambda text: True,
 )
-"""Whether a rule could find anything at all. Thousands of errors are grouped while somebody waits for a page, and most rules are slow."""
+"""Whether a rule can match at all. Thousands of errors are grouped while a page loads, and most rules are slow."""
 
 _COMPILED = [(re.compile(pattern, re.ASCII), word, possible) for (pattern, word), possible in zip(RULES, _POSSIBLE, strict=True)]
 
@@ -53,9 +53,7 @@ def fingerprint(error: str) -> str:
     return _of_beginning(error[:LOOKED_AT])
 
 
-@lru_cache(
-    maxsize=20_000
-)  # twice those that a page groups: with no more than these, each new one would drive out the next that is asked for
+@lru_cache(maxsize=20_000)  # twice as many as a page groups: with fewer, each new one would evict the next one needed
 def _of_beginning(text: str) -> str:
     for pattern, word, possible in _COMPILED:
         if possible(text):

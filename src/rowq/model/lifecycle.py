@@ -1,6 +1,6 @@
-"""The rules of a message's life: given where it stands, what happened, the queue's policy and now, what to write.
+"""The rules of a message's life: given its state, what happened, the queue's policy and the time, what to write.
 
-Every function is pure and returns a value; the store writes it, guarded by the lease token. Nobody else decides.
+Every function is pure and returns a value; the store writes it, guarded by the lease token. These decisions are made only here.
 
     leased ──ack──► Finished
       ├──nack, lease expired──► Waiting (attempts left) │ Dead │ Finished
@@ -66,11 +66,11 @@ Change = Waiting | Dead | Finished
 
 
 class Ack(msgspec.Struct, frozen=True):
-    """The work is done."""
+    """The message was processed."""
 
 
 class Nack(msgspec.Struct, frozen=True):
-    """The work failed; `counts=False` releases the message as if it had not been delivered. `limit`: what ends its tries."""
+    """Processing failed; `counts=False` releases the message as if it had not been delivered. `limit`: what ends its retries."""
 
     error: str | None = None
     delay: int | None = None
@@ -79,13 +79,13 @@ class Nack(msgspec.Struct, frozen=True):
 
 
 class Reject(msgspec.Struct, frozen=True):
-    """The work can never succeed."""
+    """Processing can never succeed."""
 
     error: str | None = None
 
 
 class Reschedule(msgspec.Struct, frozen=True):
-    """Not now: later, as if never tried."""
+    """Later, as if never tried."""
 
     delay: int
     error: str | None = None
@@ -98,7 +98,7 @@ class Extend(msgspec.Struct, frozen=True):
 
 
 Settlement = Ack | Nack | Reject | Reschedule
-"""What a consumer may say that moves its message."""
+"""How a consumer may settle a delivery."""
 
 
 def decide(standing: Standing, settlement: Settlement, policy: Policy, now: int, random: Random) -> Change:
@@ -123,7 +123,7 @@ def is_undelivered(standing: Standing, change: Change) -> bool:
 
 
 def lease_until(now: int, lease_ms: int, deadline: int | None) -> int:
-    """A lease ends at the deadline at the latest, so that at-least-once consumers may take over there."""
+    """A lease ends at the deadline at the latest, so that at-least-once consumers may take over then."""
     until = now + lease_ms
     return min(until, deadline) if deadline is not None and deadline > now else until
 
@@ -136,14 +136,14 @@ def expires_at(now: int, due: int, ttl_ms: int | None, policy: Policy) -> int | 
 
 
 def ends_at(expires_at: int | None, deadline: int | None) -> int | None:
-    """When somebody must look at a waiting message at the latest."""
+    """When a waiting message ends at the latest."""
     if expires_at is None or deadline is None:
         return expires_at if deadline is None else deadline
     return min(expires_at, deadline)
 
 
 def most_attempts(max_attempts: int | None, backoff: Backoff | None, policy: Policy) -> int:
-    """How often a message with these options is delivered at most; 0 is without limit."""
+    """How often a message with these options is delivered at most; 0 means no limit."""
     if max_attempts is None and backoff is not None:
         max_attempts = implied_attempts(backoff)
     return policy.max_attempts if max_attempts is None else max_attempts
@@ -170,14 +170,14 @@ def after_failure(
 
 
 def until_deadline(standing: Standing, policy: Policy, now: int, random: Random, *, error: str | None, delay: int | None) -> Change:
-    """The deadline ends its tries, in either mode."""
+    """The deadline ends its retries, in either mode."""
     if standing.deadline is not None and standing.deadline <= now:
         return _exhausted(policy, now, "deadline_exceeded", standing.error if error is None else error)
     return after_failure(standing, policy, now, random, error=error, delay=delay)
 
 
 def after_lease_expiry(standing: Standing, policy: Policy, now: int, random: Random) -> Change:
-    """Nobody settled the delivery in time: most likely its consumer died."""
+    """The delivery was not settled in time: most likely its consumer died."""
     error = standing.error or "the lease expired"
     if standing.reason is None and policy.delivery == "at_most_once":
         past = _is_past_deadline(standing, policy, now)
@@ -212,7 +212,7 @@ def after_expiry(standing: Standing, policy: Policy, now: int) -> Change | None:
 
 
 def after_redrive(standing: Standing, policy: Policy, now: int) -> Waiting:
-    """Back into the queue as if new, under the policy of today."""
+    """Back into the queue as if new, under the current policy."""
     return Waiting(now, 0, expires_at(now, now, standing.ttl_ms, policy))
 
 

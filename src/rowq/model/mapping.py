@@ -1,4 +1,4 @@
-"""From the columns of a table to messages: which column means what, and each row checked as a send would check it."""
+"""From the columns of a table to messages: what each column means, with each row checked as a send would check it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _OPTIONS = ("headers", "key", "group", "priority", "delay", "at", "ttl", "deadli
 
 
 class Mapping(msgspec.Struct, frozen=True, kw_only=True):
-    """Names of columns, but for `queue` and `payload_as`. One that is named must be there; NULL in it means that nothing is said.
+    """Names of columns, except `queue` and `payload_as`. A named column must exist; NULL in it means unset.
 
-    `payload_as`: what the payload column holds. `json` is JSON as text or bytes, sent as it stands; `text` is sent as a JSON string;
-    `bytes` are bytes; `auto` takes text for JSON, bytes for bytes, and of any other column the value itself.
+    `payload_as`: what the payload column holds. `json` is JSON as text or bytes, sent unchanged; `text` is sent as a JSON string;
+    `bytes` are bytes; `auto` treats text as JSON, bytes as bytes, and sends the value of any other column.
     """
 
     queue: str | None = None
-    """The queue of all messages, where `queue_column` does not name one for each."""
+    """The queue of all messages, unless `queue_column` names one for each."""
     queue_column: str | None = None
     payload: str = "payload"
     payload_as: PayloadKind = "auto"
     format: str | None = None
-    """A column that says `json` or `bytes` of each payload, as those read from a queue have."""
+    """A column that says `json` or `bytes` for each payload, as in rows read from a queue."""
     headers: str | None = None
-    """A map of texts, or a JSON object as text."""
+    """A map of text to text, or a JSON object as text."""
     key: str | None = None
     group: str | None = None
     priority: str | None = None
@@ -54,19 +54,19 @@ class Mapping(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drafting:
-    """Makes messages of batches that all have the same columns; the rows are counted through all of them."""
+    """Turns batches with the same columns into messages; rows are numbered through all batches."""
 
     def __init__(self, mapping: Mapping) -> None:
         if (mapping.queue is None) == (mapping.queue_column is None):
-            raise InvalidArgument("give one queue for all messages, or the column that names the queue of each: not both, and not neither")
+            raise InvalidArgument("give either one queue for all messages, or the column that names the queue of each")
         self._mapping = mapping
         self._queue = None if mapping.queue is None else check_own_name(mapping.queue)
         self._named: set[str] = set()
-        """Queues whose names were looked at."""
+        """Queues whose names were checked."""
         self._seen = 0
 
     def messages(self, batch: pa.RecordBatch) -> list[Prepared]:
-        """InvalidArgument names the row that no queue could take, from 0 on."""
+        """InvalidArgument names the invalid row, counted from 0."""
         mapping, first = self._mapping, self._seen
         payloads = self._payloads(batch)
         queues = [self._queue] * batch.num_rows if mapping.queue_column is None else self._column(batch, mapping.queue_column)
@@ -97,7 +97,7 @@ class Drafting:
             raise InvalidArgument(f"the column {name!r} holds a value that cannot be read: {error}") from None
 
     def _payloads(self, batch: pa.RecordBatch) -> Iterable[Encoded]:
-        """One after another, so that whoever takes them knows which one is wrong."""
+        """Lazily, so that the caller knows which row is wrong."""
         column = _found(batch, self._mapping.payload)
         values = _raw_values(column)
         if self._mapping.format is not None:
@@ -113,7 +113,7 @@ def _found(batch: pa.RecordBatch, name: str) -> Any:
 
 
 def _raw_values(column: Any) -> list[Any]:
-    """Texts as their bytes: JSON is checked and stored as bytes."""
+    """Text as its bytes: JSON is checked and stored as bytes."""
     import pyarrow as pa
 
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -140,7 +140,7 @@ def _of_json(data: bytes | None) -> Encoded:
     try:
         return _JSON, check_encoded(_there(data))
     except InvalidArgument as error:
-        raise InvalidArgument(f"{error}; texts that are no JSON are sent as `text`") from None
+        raise InvalidArgument(f"{error}; send text that is not JSON as `text`") from None
 
 
 def _of_text(data: bytes | None) -> Encoded:
@@ -183,11 +183,11 @@ def _number(value: Any) -> Any:
 
 
 def _headers(value: Any) -> Any:
-    if isinstance(value, list):  # how Arrow gives a map
+    if isinstance(value, list):  # how Arrow represents a map
         return dict(value)
     if isinstance(value, str | bytes):
         try:
             return msgspec.json.decode(value, type=dict[str, str])
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-            raise InvalidArgument(f"headers must be a JSON object of texts: {error}") from None
+            raise InvalidArgument(f"headers must be a JSON object of text values: {error}") from None
     return value

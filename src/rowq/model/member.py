@@ -1,4 +1,4 @@
-"""Consumers of a queue that know of each other: who is alive, in which order they were born, and which messages are whose share."""
+"""Consumers of a queue that know of each other: which are alive, in which order they registered, and which share of messages each has."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from rowq.errors import ConsumerGone, InvalidArgument
 from rowq.model.duration import to_ms
 
 DEAD_AFTER = 5.0
-"""Seconds of silence after which a consumer is taken for dead, unless it says otherwise."""
+"""Seconds of silence after which a consumer is considered dead, unless it chooses otherwise."""
 LONGEST_SILENCE_MS = 3_600_000
 MOST_SHARES = 10_000
 NARROWEST, WIDEST = 100, 2_000
-"""How many messages at the head of a queue are looked at for those of a share."""
+"""How many messages at the head of a queue are examined for those of a share."""
 
 ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-"""A UUID in small letters, as a pattern."""
+"""A UUID in lower case, as a pattern."""
 
 _ID = re.compile(ID)
 
 Share = tuple[int, int]
-"""(index, count): of all messages, those whose seq leaves `index` when divided by `count`."""
+"""(index, count): the messages whose seq modulo `count` is `index`."""
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """A consumer's place among those of its queue that are alive, in the order of their birth: its share is (index, count)."""
+    """A consumer's place among the live consumers of its queue, in the order of registration: its share is (index, count)."""
 
     id: str
     index: int
@@ -36,33 +36,33 @@ class Membership(msgspec.Struct, frozen=True):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A consumer that is alive, as anybody sees it. Times are in milliseconds since 1970, UTC."""
+    """A live consumer, as others see it. Times are in milliseconds since 1970, UTC."""
 
     id: str
     index: int
     born_at: int
     beat_at: int
-    """When it was last heard of."""
+    """When its last heartbeat arrived."""
 
 
 class ConsumerLook(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who takes messages of a queue: a consumer that is registered, alive or not, or one that is only known by what it holds."""
+    """A consumer of a queue: registered, alive or not, or known only by the messages that it holds."""
 
     queue: str
     id: str | None
-    """By which it registered, or what it calls itself when it receives; None for all that give no name."""
+    """The id of its registration, or the name it gives when it receives; None for all that give no name."""
     alive: bool | None
-    """None where nobody can know: it is not registered."""
+    """None if unknown: it is not registered."""
     in_flight: int
-    """How many messages it has now."""
+    """How many messages it holds now."""
     born_at: int | None = None
     beat_at: int | None = None
     leased_at: int | None = None
-    """When it received the last one of those that it has."""
+    """When it received the latest of the messages that it holds."""
 
 
 def living(rows: Sequence[tuple[str, int, int]], now: int, dead_after_ms: int) -> list[Member]:
-    """Those of the consumers (id, born_at, beat_at) that were heard of lately; by age."""
+    """The consumers (id, born_at, beat_at) with a recent heartbeat; by age."""
     alive = sorted([(born_at, id, beat_at) for id, born_at, beat_at in rows if is_alive(beat_at, now, dead_after_ms)])
     return [Member(id, index, born_at, beat_at) for index, (born_at, id, beat_at) in enumerate(alive)]
 
@@ -73,8 +73,8 @@ def overview(
     now: int,
     dead_after_ms: int,
 ) -> list[ConsumerLook]:
-    """The registered (queue, id, born_at, beat_at) and those who hold something, (queue, consumer): (how many, since when). By queue
-    and age, whoever just receives behind the others, and the dead at the end."""
+    """The registered consumers (queue, id, born_at, beat_at) and those that hold messages, (queue, consumer): (how many, since when). By
+    queue and age, the unregistered after the registered, and the dead at the end."""
     rest = dict(held)
     found: list[ConsumerLook] = []
     for queue, id, born_at, beat_at in registered:
@@ -93,7 +93,7 @@ def membership(id: str, alive: Sequence[Member]) -> Membership:
 
 def check_room(queue: str, newcomer: Membership) -> None:
     if newcomer.count > MOST_SHARES:
-        raise InvalidArgument(f"the queue {queue!r} has {MOST_SHARES} consumers, and is not shared by more: receive without registering")
+        raise InvalidArgument(f"the queue {queue!r} has {MOST_SHARES} consumers, which is the maximum: receive without registering")
 
 
 def is_alive(beat_at: int, now: int, dead_after_ms: int) -> bool:
@@ -101,14 +101,14 @@ def is_alive(beat_at: int, now: int, dead_after_ms: int) -> bool:
 
 
 def own_of(share: Share, places: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Those of the places (ranking, position, seq) that are of the share."""
+    """The places (ranking, position, seq) that belong to the share."""
     index, count = share
     return [place for place in places if place[2] % count == index]
 
 
 def width(share: Share, wanted: int) -> int:
-    """How many messages to look at for so many of a share: as many as have them if all shares are equally full, within bounds. Where
-    somebody's share fills all of them, it has fallen behind, and others take what it leaves."""
+    """How many messages to examine to find `wanted` of a share: enough if all shares are equally full, within bounds. If the messages of
+    one share fill the whole range, its consumer has fallen behind, and others take what it leaves."""
     return min(WIDEST, max(NARROWEST, wanted * share[1]))
 
 
@@ -129,11 +129,11 @@ def to_silence(dead_after: object) -> int:
 
 
 def new_consumer_id(id: object = None) -> str:
-    """The one that was brought, or one that nobody has."""
+    """The given id, or a new unique one."""
     if id is None:
         return str(uuid4())
     if not is_consumer_id(id):
-        raise InvalidArgument(f"the id of a consumer is a UUID in small letters, not {id!r}")
+        raise InvalidArgument(f"the id of a consumer is a UUID in lower case, not {id!r}")
     return str(id)
 
 

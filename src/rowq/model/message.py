@@ -1,4 +1,4 @@
-"""What users hold in their hands: drafts before sending, deliveries, messages looked at, events, counts.
+"""The values that users work with: drafts, deliveries, messages, events, counts.
 
 Times are milliseconds since 1970 (UTC) everywhere; durations that a user gives are seconds.
 """
@@ -19,14 +19,14 @@ Duration = int | float | timedelta
 """Seconds, or a timedelta."""
 
 Payload = Any
-"""`bytes`, or any JSON value; it comes back as the same type."""
+"""`bytes`, or any JSON value; it is received as the same type."""
 
 KvKey = str | Sequence[str | int]
 """Where an undelivered payload is kept: one part, or a path of parts."""
 
 
 class PushOptions(TypedDict, total=False):
-    """What may be said of a message beside its payload and its deadline."""
+    """The options of a message besides its payload and its deadline."""
 
     key: str | None
     group: str | None
@@ -42,7 +42,7 @@ class PushOptions(TypedDict, total=False):
 
 
 class SendOptions(PushOptions, total=False):
-    """What may be said of a message beside its payload."""
+    """The options of a message besides its payload."""
 
     deadline: Duration | None
 
@@ -66,7 +66,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
-    """A message handed to one consumer until `lease_until`; `receipt` is the proof of that."""
+    """A message leased to one consumer until `lease_until`; `receipt` is the proof of the lease."""
 
     id: str
     queue: str
@@ -82,7 +82,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
 
 class State(StrEnum):
-    """Where a message is. Each is a table; `finished` is the history."""
+    """Where a message is. Each state is a table; `finished` is the history."""
 
     READY = "ready"
     SCHEDULED = "scheduled"
@@ -93,7 +93,7 @@ class State(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a settle came to."""
+    """The result of a settle."""
 
     DONE = "done"
     STALE = "stale"
@@ -101,7 +101,7 @@ class Outcome(StrEnum):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A message looked at, not taken. What does not apply to its state is None."""
+    """A message as read, not leased. What does not apply to its state is None."""
 
     id: str
     queue: str
@@ -129,7 +129,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str | None = None
     finished_at: int | None = None
     cursor: str = ""
-    """Pass it as `after` to go on behind this message."""
+    """Pass it as `after` to continue after this message."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +159,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def depth(self) -> int:
-        """What max_depth counts: everything that is still to be done."""
+        """What max_depth counts: everything that is still to be processed."""
         return self.ready + self.scheduled + self.leased + self.blocked
 
 
@@ -168,9 +168,9 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str | None = None
     error: Annotated[str, msgspec.Meta(min_length=1)] | None = None
-    """Text that the last error contains. Not an empty one, which every error contains."""
+    """Text that the last error contains. Not empty, since every error contains that."""
     fingerprint: str | None = None
-    """That of the last error, as `failures` tells it; empty for letters without an error."""
+    """The fingerprint of the last error, as `failures` shows it; empty for dead letters without an error."""
     key: str | None = None
     group: str | None = None
     died_before: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] | None = None
@@ -178,7 +178,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrowseOptions(TypedDict, total=False):
-    """Which messages of a queue are looked at, and where the page begins. Times are milliseconds since 1970, UTC."""
+    """Which messages of a queue to list, and where the page begins. Times are milliseconds since 1970, UTC."""
 
     state: str
     key: str | None
@@ -201,7 +201,7 @@ class KvEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingsOptions(TypedDict, total=False):
-    """The settings of a queue as Python spells them: durations in seconds; None goes back to the default."""
+    """The settings of a queue in Python: durations in seconds; None restores the default."""
 
     lease: Duration | None
     max_attempts: int | None

@@ -1,4 +1,4 @@
-"""A page of messages as it is asked for: which ones, from where on, how many; checked before anything is read."""
+"""A page of messages as requested: which ones, from where, how many; checked before anything is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowq.model.text import check_text
 
 MAX_PAGE = 1_000
 TURNED_ROUND = (State.DEAD, State.FINISHED)
-"""States whose newest messages can come first: those in which messages stay, in the order in which they came."""
+"""States that can be listed newest first: those in which messages stay, in the order of their arrival."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,9 +43,7 @@ def to_page(queue: str, **options: Unpack[BrowseOptions]) -> Page:
     if not isinstance(page.newest, bool):
         raise InvalidArgument(f"newest must be True or False, not {page.newest!r}")
     if page.newest and page.state not in TURNED_ROUND:
-        raise InvalidArgument(
-            f"the newest come first of dead and finished messages, not of {page.state} ones: look at these without newest"
-        )
+        raise InvalidArgument(f"only dead and finished messages can be listed newest first, not {page.state} ones: leave out newest")
     return page
 
 
@@ -59,7 +57,7 @@ def to_state(state: str) -> State:
     try:
         return State(state)
     except ValueError:
-        raise InvalidArgument(f"{state!r} is no state; states are: {', '.join(State)}") from None
+        raise InvalidArgument(f"{state!r} is not a state; states are: {', '.join(State)}") from None
 
 
 def _check_moment(moment: object, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Payloads in and out of bytes. What cannot come back as it went in is refused, not bent."""
+"""Payloads to and from bytes. A value that would not be received unchanged is refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def decode(format: int, data: bytes) -> Any:
 
 
 def check_encoded(data: bytes) -> bytes:
-    """JSON that somebody else wrote, kept as it stands: every reader must be able to read it."""
+    """JSON encoded elsewhere, kept unchanged: every reader must be able to read it."""
     try:
         value = decode_json(data)
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
@@ -52,9 +52,9 @@ def check_encoded(data: bytes) -> bytes:
 
 
 def _check(value: object, depth: int = 0) -> None:
-    """The encoder would quietly turn NaN into null, bytes and dates into text, and numbers as keys into text.
+    """The encoder would silently turn NaN into null, bytes and dates into text, and numeric keys into text.
 
-    What is nested deeper than any reader's stack could not be received by anybody.
+    Values nested deeper than a reader's stack could not be received.
     """
     kind = type(value)
     if depth >= MAX_DEPTH and kind in _CONTAINERS:
@@ -82,4 +82,4 @@ def from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidArgument("payload_base64 is no base64") from None
+        raise InvalidArgument("payload_base64 is not base64") from None

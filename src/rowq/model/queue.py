@@ -1,4 +1,4 @@
-"""A queue: its name, its settings, and the policy that they come to once defaults have filled the gaps."""
+"""A queue: its name, its settings, and the policy that results from settings and defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowq.model.retry import Backoff, Delays, Millis, PositiveMillis, implied_at
 
 DEAD_SUFFIXES = (".dlq", "-dlq")
 _NAME = re.compile(r"(?!\.{1,2}(?:[.-]dlq)?$)[A-Za-z0-9._-]{1,64}(?:[.-]dlq)?")
-"""The suffix comes on top: the longest name has dead letters too. What a browser takes for a way up or back is no name."""
+"""The suffix is not counted: the longest name has dead letters too. Names that a browser resolves as relative paths are excluded."""
 
 Whole = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=256 << 20)]
@@ -25,7 +25,7 @@ Origin = Literal["queue", "server", "default"]
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for a queue. The values here are the engine's own defaults; 0 means no limit."""
+    """The effective settings of a queue. The values here are the engine's own defaults; 0 means no limit."""
 
     lease_ms: int = 30_000
     max_attempts: int = 5
@@ -54,7 +54,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What somebody set on a queue. None is unset: the server's default holds, then the engine's (`Policy`)."""
+    """The settings stored for a queue. None is unset: the server's default applies, then the engine's (`Policy`)."""
 
     lease_ms: PositiveMillis | None = None
     max_attempts: Whole | None = None
@@ -83,7 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 
 def resolve(*layers: Settings) -> Policy:
-    """The policy of a queue; an earlier layer beats a later one."""
+    """The policy of a queue; an earlier layer overrides a later one."""
     chosen: dict[str, Any] = {}
     for layer in reversed(layers):
         chosen |= {name: value for name, value in msgspec.structs.asdict(layer).items() if value is not None}
@@ -93,7 +93,7 @@ def resolve(*layers: Settings) -> Policy:
 
 
 def origins(own: Settings, server: Settings) -> dict[str, Origin]:
-    """Where the value of each setting comes from. Attempts that a backoff implies come from where the backoff does."""
+    """Where the value of each setting comes from. Attempts implied by a backoff come from where the backoff does."""
     return {name: "queue" if _says(own, name) else "server" if _says(server, name) else "default" for name in Settings.__struct_fields__}
 
 
@@ -103,14 +103,14 @@ def _says(layer: Settings, name: str) -> bool:
 
 
 def change(settings: Settings, **changes: Any) -> Settings:
-    """The settings with some replaced; None goes back to the default."""
+    """The settings with some replaced; None restores the default."""
     unknown = sorted(set(changes) - set(Settings.__struct_fields__))
     if unknown:
         raise InvalidArgument(f"unknown setting {unknown[0]!r}; settings are: {', '.join(Settings.__struct_fields__)}")
     merged = {**msgspec.structs.asdict(settings), **changes}
     try:
         changed = msgspec.convert({name: _plain(value) for name, value in merged.items() if value is not None}, Settings)
-        msgspec.json.encode(changed)  # a schema may hold what JSON cannot write
+        msgspec.json.encode(changed)  # a schema may contain what JSON cannot encode
         return changed
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise InvalidArgument(f"this setting is not possible: {error}") from None
@@ -121,24 +121,24 @@ def _plain(value: Any) -> Any:
 
 
 def check_name(name: object) -> str:
-    """A queue's name as it may be read from; the reserved names of dead letters are allowed."""
+    """A queue's name to read from; the reserved names of dead letters are allowed."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidArgument(f"{name!r} is no queue name: use 1 to 64 of the characters A-Z a-z 0-9 . _ -, and not . or .. alone")
+        raise InvalidArgument(f"{name!r} is not a queue name: use 1 to 64 of the characters A-Z a-z 0-9 . _ -, and not . or .. alone")
     return name
 
 
 def check_own_name(name: object) -> str:
-    """A queue's name as it may be sent to or configured."""
+    """A queue's name to send to or to configure."""
     checked = check_name(name)
     if checked.endswith(DEAD_SUFFIXES):
         raise NameReserved(
-            f"{checked!r} means the dead letters of {checked[:-4]!r}: receive, browse, redrive or purge them; the rest is for the queue"
+            f"{checked!r} means the dead letters of {checked[:-4]!r}: receive, browse, redrive or purge them; for the rest name the queue"
         )
     return checked
 
 
 def split_name(name: str) -> tuple[str, bool]:
-    """(queue, True) when the name means the dead letters of a queue, else (name, False)."""
+    """(queue, True) if the name means the dead letters of a queue, else (name, False)."""
     checked = check_name(name)
     if checked.endswith(DEAD_SUFFIXES) and len(checked) > len(".dlq"):
         return checked[:-4], True

@@ -1,4 +1,4 @@
-"""When a failed message comes back: the backoff policies, as values that also travel as JSON."""
+"""When a failed message returns: the backoff policies, as values that also travel as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from rowq.errors import InvalidArgument
 
 Random = Callable[[], float]
-"""Gives a number in [0, 1). Chance is an argument, so that a test can set it."""
+"""Gives a number in [0, 1). Randomness is an argument, so that tests can control it."""
 
 MAX_DELAYS = 1000
 Millis = Annotated[int, msgspec.Meta(ge=0, le=366 * 86_400_000)]
@@ -19,7 +19,7 @@ DelaysMs = Annotated[tuple[Millis, ...], msgspec.Meta(max_length=MAX_DELAYS)]
 
 
 class Delays(msgspec.Struct, frozen=True, tag_field="kind", tag="list", forbid_unknown_fields=True):
-    """One delay for each retry; the last one serves all later retries. An empty list retries at once."""
+    """One delay for each retry; the last one applies to all later retries. An empty list retries at once."""
 
     delays_ms: DelaysMs = ()
 
@@ -34,7 +34,7 @@ class Linear(msgspec.Struct, frozen=True, tag_field="kind", tag="linear", forbid
 class Exponential(msgspec.Struct, frozen=True, tag_field="kind", tag="exponential", forbid_unknown_fields=True):
     """base, base x factor, base x factor² …, never over cap.
 
-    `jitter` takes a random share of up to that fraction off; `plus_ms` adds a random number between its two bounds.
+    `jitter` subtracts a random share of up to that fraction; `plus_ms` adds a random number between its two bounds.
     """
 
     base_ms: Millis
@@ -49,7 +49,7 @@ Checked = TypeVar("Checked", bound=Backoff)
 
 
 def check_backoff(policy: Checked) -> Checked:
-    """The types of its fields say what they may be, and hold only for what is read."""
+    """The field types define the limits, but are only enforced when decoding."""
     try:
         return msgspec.convert(msgspec.to_builtins(policy), type(policy))
     except (msgspec.ValidationError, TypeError, ValueError) as error:
@@ -68,7 +68,7 @@ def delay_ms(backoff: Backoff, retry: int, random: Random) -> int:
 
 
 def implied_attempts(backoff: Backoff) -> int | None:
-    """A list of n delays given without max_attempts means n retries, so n + 1 deliveries; an empty list says nothing."""
+    """A list of n delays given without max_attempts means n retries, so n + 1 deliveries; an empty list implies nothing."""
     return len(backoff.delays_ms) + 1 if isinstance(backoff, Delays) and backoff.delays_ms else None
 
 

@@ -1,4 +1,4 @@
-"""Settings as people write them, on the command line and in forms: a lease is `30s`, a backoff `1s,5s`. Writing is undone by reading."""
+"""The text form of settings, on the command line and in forms: a lease is `30s`, a backoff `1s,5s`. Parsing reverses writing."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Kind = Literal["duration", "number", "switch", "choice", "backoff", "schema"]
 
 class Setting(msgspec.Struct, frozen=True):
     name: str
-    """As people write it: `lease`."""
+    """The name in text: `lease`."""
     field: str
-    """As `Settings` has it: `lease_ms`."""
+    """The field of `Settings`: `lease_ms`."""
     kind: Kind
     help: str
     choices: tuple[str, ...] = ()
 
 
 def parse_setting(name: str, text: str) -> Any:
-    """The value in the words of `Settings`; None, back to the default, for `none` or nothing, unless none is a choice of the setting."""
+    """The value for `Settings`; None, which restores the default, for `none` or empty text, unless none is a choice of the setting."""
     setting = _known(name)
     written = text.strip()
     if written == "" or (written == "none" and "none" not in setting.choices):
@@ -42,7 +42,7 @@ def parse_setting(name: str, text: str) -> Any:
 
 
 def write_setting(name: str, value: Any) -> str:
-    """What parse_setting reads as this value; nothing for None."""
+    """The text that parse_setting reads as this value; empty for None."""
     match value:
         case None:
             return ""
@@ -61,12 +61,12 @@ def read_duration(text: str) -> float:
     """Seconds, from `30`, `1.5`, `500ms`, `10s`, `5m`, `2h` or `7d`."""
     seconds = read_seconds(text)
     if seconds is None:
-        raise InvalidArgument(f"{text!r} is no duration: write 30, 1.5, 500ms, 10s, 5m, 2h or 7d")
+        raise InvalidArgument(f"{text!r} is not a duration: write 30, 1.5, 500ms, 10s, 5m, 2h or 7d")
     return seconds
 
 
 def write_duration(milliseconds: int) -> str:
-    """Exactly how long: 90s, 1500ms."""
+    """The exact duration: 90s, 1500ms."""
     for unit, size in _UNITS_MS:
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
@@ -89,7 +89,7 @@ def read_backoff(text: str) -> Backoff:
     except (InvalidArgument, KeyError, TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         why = f"{kind} does not have all of these options" if isinstance(error, TypeError) else error
         raise InvalidArgument(
-            f"{text!r} is no backoff ({why}): write 1s,5s,30s or linear:5s or exponential:1s,factor=2,cap=1h,jitter=0.1"
+            f"{text!r} is not a backoff ({why}): write 1s,5s,30s or linear:5s or exponential:1s,factor=2,cap=1h,jitter=0.1"
         ) from None
 
 
@@ -125,7 +125,7 @@ def _number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidArgument(f"{text!r} is no whole number") from None
+        raise InvalidArgument(f"{text!r} is not a whole number") from None
 
 
 def _switch(text: str) -> bool:
@@ -136,7 +136,7 @@ def _switch(text: str) -> bool:
 
 def _choice(setting: Setting, text: str) -> str:
     if text not in setting.choices:
-        raise InvalidArgument(f"{text!r} is none of {', '.join(setting.choices)}")
+        raise InvalidArgument(f"{text!r} is not one of {', '.join(setting.choices)}")
     return text
 
 
@@ -144,7 +144,7 @@ def _schema(text: str) -> Any:
     try:
         return msgspec.json.decode(text.encode(errors="surrogateescape"))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidArgument(f"this is no JSON ({error})") from None
+        raise InvalidArgument(f"this is not JSON ({error})") from None
 
 
 _TRUE = ("true", "yes", "on", "1")
@@ -158,35 +158,35 @@ _READERS: dict[Kind, Callable[[str], Any]] = {
 }
 
 _HELP = {
-    "lease": "How long a delivery is its consumer's.",
+    "lease": "How long a consumer holds a delivery.",
     "max_attempts": "Deliveries before the message's attempts are used up; 0 for no limit.",
-    "backoff": "The delay before each retry: a list, linear or exponential. A list of n without attempts of its own means n + 1.",
+    "backoff": "The delay before each retry: a list, linear or exponential. A list of n without max_attempts means n + 1 deliveries.",
     "ttl": "After how long a waiting message expires; 0 for never.",
     "ttl_from": "From when a TTL runs: when the message may be received, or when it was sent.",
     "refresh_ttl": "Whether a message gets a fresh TTL when a send with its key replaces it.",
     "on_expire": "What becomes of an expired message.",
     "on_exhausted": "What becomes of a message without attempts left.",
-    "delivery": "Whether what a consumer may have begun is delivered again.",
-    "order": "Where a message that comes back goes: to its old place, or behind what is ready now.",
-    "count_lease_expiry": "Whether a lease that ran out counts as an attempt.",
-    "lease_expiry_backoff": "After a lease ran out: retry at once, or wait as after a nack.",
-    "require_receipt": "Whether settling takes a receipt where an id would do.",
+    "delivery": "Whether a message that a consumer may have begun is delivered again.",
+    "order": "Where a returning message goes: to its old place, or behind what is ready now.",
+    "count_lease_expiry": "Whether an expired lease counts as an attempt.",
+    "lease_expiry_backoff": "After a lease expired: retry at once, or wait as after a nack.",
+    "require_receipt": "Whether settling requires a receipt even where an id would do.",
     "max_depth": "Messages that may be in the queue before a send is refused; 0 for no limit.",
-    "throughput_limit": "Messages a second that are handed out; 0 for no limit.",
-    "max_payload_bytes": "The size of an encoded payload, at most.",
+    "throughput_limit": "Messages delivered per second; 0 for no limit.",
+    "max_payload_bytes": "Maximum size of an encoded payload.",
     "schema": "A JSON schema that payloads must match.",
-    "keep": "What stays of an acked message: nothing, its outcome, or its body too.",
+    "keep": "What is kept of an acked message: nothing, its outcome, or its body too.",
     "retention": "For how long finished messages are kept; 0 for ever.",
     "audit": "Whether events are recorded.",
     "audit_retention": "For how long events are kept; 0 for ever.",
     "dlq_ttl": "After how long a dead letter is deleted; 0 for never.",
-    "dlq_exhausted": "What becomes of a dead letter that was received and failed as often as its limit says.",
-    "paused": "Whether nothing is handed out. Sending goes on.",
+    "dlq_exhausted": "What becomes of a dead letter that was received and has used up its attempts.",
+    "paused": "Whether delivery is stopped. Sending continues.",
 }
 
 
 def _settings() -> dict[str, Setting]:
-    """Their kinds and choices are those of the types of `Policy`."""
+    """Their kinds and choices come from the types of `Policy`."""
     found = {}
     for field, hint in get_type_hints(Policy).items():
         name, choices = field.removesuffix("_ms"), get_args(hint) if all(isinstance(each, str) for each in get_args(hint)) else ()
@@ -217,7 +217,7 @@ _DURATIONS = {"lease": 1, "ttl": 0, "retention": 0, "audit_retention": 0, "dlq_t
 
 
 def to_changes(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as Python spells them (seconds) in the words of `Settings` (milliseconds)."""
+    """Settings in Python form (seconds) as fields of `Settings` (milliseconds)."""
     changes: dict[str, Any] = {}
     for name, value in settings.items():
         if name not in SettingsOptions.__annotations__:

@@ -9,7 +9,8 @@ import msgspec
 from rowq.errors import DatabaseRestored, InvalidArgument, LeaseLost, StreamRevoked, StreamTaken
 
 UNTIL_SETTLED = 253_370_764_800_000
-"""The end of a stream's lease: the year 9999. Only the ledger settles what a stream holds, and every calendar can still write the date."""
+"""The end of a stream's lease: the year 9999. Only the ledger settles what a stream holds, and every calendar can still represent the
+date."""
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
@@ -19,27 +20,27 @@ def is_held_by_stream(lease_until: int | None) -> bool:
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream as the ledger knows it. Batches are numbered from 1 on, and no number is used twice."""
+    """A stream in the ledger. Batches are numbered from 1 on, and no number is used twice."""
 
     name: str
     queues: list[str]
     epoch: int
-    """How often it was claimed or revoked: only whoever has the newest one may go on."""
+    """How often it was claimed or revoked: only the holder of the newest epoch may continue."""
     acked_batch: int
-    """Everything up to this one is settled."""
+    """Everything up to this batch is settled."""
     next_batch: int
     floor: int
-    """Where the last revoke has ended everything before; 0 without one."""
+    """The batch at which the last revoke ended everything before; 0 without one."""
     batches: int
-    """How many are taken and not settled."""
+    """How many batches are taken and not settled."""
     messages: int
-    """How many messages are in those."""
+    """How many messages are in them."""
     created_at: int
     beat_at: int
-    """When its holder was last heard of."""
+    """When its holder's last heartbeat arrived."""
 
     def check(self, epoch: int | None, after: int) -> None:
-        """Raises an error when a holder of that epoch, whose checkpoint ends there, must not go on; None holds nothing, and only looks."""
+        """Raises an error if a holder of that epoch, whose checkpoint ends there, must not continue; None holds nothing, and only reads."""
         if after < self.floor:
             raise StreamRevoked(
                 f"the stream {self.name!r} was revoked: its batches before {self.floor} went back to their queues, and the checkpoint "
@@ -56,7 +57,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
         if after < self.acked_batch:
             raise LeaseLost(
                 f"the checkpoint of the stream {self.name!r} ends at batch {after}, and everything up to {self.acked_batch} is settled: "
-                "it is an old copy. Start the query with a fresh checkpoint, which goes on behind that"
+                "it is an old copy. Start the query with a fresh checkpoint, which continues after that"
             )
 
     def check_epoch(self, epoch: int) -> None:
@@ -67,8 +68,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class LockedMessage(msgspec.Struct, frozen=True):
-    """What whoever claims a stream gets: the epoch that it must name from now on, and where the ledger is."""
+class StreamClaim(msgspec.Struct, frozen=True):
+    """What the claim of a stream gives: the epoch to name from now on, and where the ledger is."""
 
     epoch: int
     acked: int
@@ -76,7 +77,7 @@ class LockedMessage(msgspec.Struct, frozen=True):
 
 
 class Ahead(msgspec.Struct, frozen=True):
-    """What may be leased before it is asked for: so many batches of `most` messages, and none once there are `enough` messages."""
+    """What may be leased in advance: up to a number of batches of `most` messages, and none once there are `enough` messages."""
 
     batches: int
     most: int
@@ -85,8 +86,8 @@ class Ahead(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """Some messages of a batch: those at the places from `first` to `last`. `count` of them are to be read; those that were quarantined
-    keep their places, and are not counted."""
+    """Some messages of a batch: those at the places from `first` to `last`. `count` of them are to be read; quarantined ones keep their
+    places, and are not counted."""
 
     stream: str
     batch: int
@@ -97,16 +98,16 @@ class Slice(msgspec.Struct, frozen=True):
 
 def check_stream_name(name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidArgument(f"{name!r} is no name of a stream: use 1 to 100 of the characters A-Z a-z 0-9 . _ : -")
+        raise InvalidArgument(f"{name!r} is not a stream name: use 1 to 100 of the characters A-Z a-z 0-9 . _ : -")
     return name
 
 
 def check_batch(batch: object) -> int:
     if type(batch) is not int or not 1 <= batch < 1 << 62:
-        raise InvalidArgument(f"{batch!r} is no number of a batch: they are whole numbers from 1 on")
+        raise InvalidArgument(f"{batch!r} is not a batch number: these are whole numbers from 1 on")
     return batch
 
 
 def consumer_of(stream: str) -> str:
-    """The consumer that messages of a stream are leased to."""
+    """The consumer name of a stream's leases."""
     return f"stream:{stream}"

@@ -1,4 +1,4 @@
-"""Text that every database can keep: no NUL, which some cut short, and no lone surrogates, which UTF-8 cannot write."""
+"""Text that every database can store: no NUL, at which some truncate, and no lone surrogates, which UTF-8 cannot encode."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def check_text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(f"{what} must be text, not {type(value).__name__}")
     if not is_text(value):
-        raise InvalidArgument(f"{what} holds characters that cannot be stored (NUL, or half of a surrogate pair)")
+        raise InvalidArgument(f"{what} contains characters that cannot be stored (NUL, or half of a surrogate pair)")
     return value
 
 
 def mend_text(value: str) -> str:
-    """The same with what cannot be stored replaced: for reasons and names that must not get in the way."""
+    """Replaces characters that cannot be stored: for reasons and names that must not cause an error."""
     return value if is_text(value) else value.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")

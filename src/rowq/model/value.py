@@ -1,6 +1,6 @@
-"""What single values may be, as types: they are checked where a request is read, and told in its description.
+"""Types for single values: checked where a request is read, and shown in its description.
 
-`extra_json_schema` is told only; what it says is checked further down, with a sentence that helps.
+`extra_json_schema` is only shown; what it says is checked elsewhere, with a helpful message.
 """
 
 from __future__ import annotations

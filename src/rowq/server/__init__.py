@@ -1,1 +1,1 @@
-"""The server: the verbs over HTTP, with keys, limits, logs and metrics. `rowq serve` runs it."""
+"""The server: the verbs over HTTP, with API keys, limits, logs and metrics. `rowq serve` runs it."""

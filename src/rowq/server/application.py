@@ -1,4 +1,4 @@
-"""The application: hot requests go straight to their handlers, all others through Starlette's router."""
+"""The ASGI application: hot requests go straight to their handlers, all others through Starlette's router."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Application:
             self._answered(request, status, time.perf_counter() - began)
 
     async def _route(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> int:
-        """The status of the answer; 0 if nobody was there to be answered."""
+        """The status of the answer; 0 if the client was gone."""
         watched = answers.Watched(send)
         try:
             await self._rest(scope, receive, watched)
@@ -61,8 +61,8 @@ class Application:
         except Exception:
             if not watched.has_begun:
                 raise
-            # Nothing can be said any more but by breaking off: the client must not take half an answer for a whole one.
-            _log.exception("an answer broke off: %s", scope["path"])
+            # The connection is cut off: the client must not take half an answer for a whole one.
+            _log.exception("an answer was cut off: %s", scope["path"])
             raise ClientGone from None
 
 
@@ -84,11 +84,11 @@ def _router(service: Service) -> Router:
 
 
 async def _not_found(scope: asgi.Scope, *_: object) -> None:
-    raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {scope['path']!r}: see /docs for what there is")
+    raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is nothing at {scope['path']!r}: see /docs for the API")
 
 
 async def _live(receive: asgi.Receive, send: asgi.Send) -> None:
-    """The engine is opened and closed by whoever runs the server; the protocol wants an answer all the same."""
+    """Answers the lifespan protocol. The engine is opened and closed by the code that runs the server, so there is nothing to do."""
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})

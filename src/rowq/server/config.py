@@ -1,4 +1,4 @@
-"""What a server is told at its start: by flags, by the environment, by `rowq.toml`; what one says beats those behind it."""
+"""The server's configuration: from flags, the environment and `rowq.toml`, in this order of precedence."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Bytes = Annotated[int, Meta(ge=1_024, le=1 << 30)]
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """Everything that can be said; the values here hold where nobody says anything."""
+    """All options, with their defaults."""
 
     url: str = DEFAULT_URL
     redis: str | None = None
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
     admin: bool = True
-    """Whether there are pages for administrators."""
+    """Whether to serve the admin pages."""
     admin_host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
     admin_port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
-    """None: the one behind the port of the API."""
+    """None: the API's port plus one."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     http2: bool = False
     tls_cert: str | None = None
@@ -59,18 +59,18 @@ class Config(Struct, frozen=True, kw_only=True):
     otel: bool = False
     metrics: bool = True
     doors: str = ",".join(doors.NAMES)
-    """Which doors are open, with commas between their names; `none` for none."""
+    """The compatible APIs to serve, separated by commas; `none` for none."""
     door_options: dict[str, Any] = {}
-    """What is said of each door, checked."""
+    """The options of each compatible API, validated."""
     remarks: tuple[str, ...] = ()
-    """What the log should say of the configuration."""
+    """Warnings about the configuration, for the log."""
     keys: tuple[KnownKey, ...] = ()
-    """Each with the digest of its secret; the secret itself is not kept."""
+    """Each with the digest of its secret; the secret itself is not stored."""
     defaults: Settings = Settings()
 
     @property
     def exposed(self) -> str | None:
-        """The host that others than this machine can reach, if there is one."""
+        """The host that other machines can reach, if there is one."""
         hosts = (self.host, self.admin_host) if self.admin else (self.host,)
         return next((host for host in hosts if not is_loopback(host)), None)
 
@@ -82,7 +82,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 class _Key(Struct, forbid_unknown_fields=True):
-    """A key as a file or a variable spells it."""
+    """A key as written in a file or a variable."""
 
     name: str
     scopes: list[str]
@@ -96,7 +96,7 @@ _TYPES = {field.name: field.type for field in msgspec.structs.fields(Config)}
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path | None = None, folder: Path | None = None) -> Config:
-    """`file` must be there; without one, `rowq.toml` of the folder is read if it is there. Raises InvalidArgument with a sentence."""
+    """`file` must exist; without one, `rowq.toml` of the folder is read if it exists. Raises InvalidArgument."""
     named = file or (Path(environment["ROWQ_CONFIG"]) if environment.get("ROWQ_CONFIG") else None)
     default = (folder or Path()) / FILE
     path = named or (default if default.is_file() else None)
@@ -119,36 +119,36 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path
 
 
 def check_exposed(host: str | None, url: str, *, has_keys: bool) -> None:
-    """Whoever can reach the server could read and delete everything, so without a key only this machine may."""
+    """Any client that reaches the server could read and delete everything, so without a key only this machine may connect."""
     if host is not None and not has_keys:
         raise InvalidArgument(
-            f"without a key the server only listens on this machine, not on {host}: make one with `{making_a_key(url)}`, "
+            f"without a key the server only listens on this machine, not on {host}: create one with `{making_a_key(url)}`, "
             "set ROWQ_API_KEY, or leave --host and --admin-host at 127.0.0.1"
         )
 
 
 def making_a_key(url: str) -> str:
-    """The command, with the database where it would not look for that by itself. `url` has no password in it."""
+    """The command that creates a key, with `--url` if it would not find the database by default. `url` has no password in it."""
     looks_there = url == redact(os.environ.get("ROWQ_URL") or DEFAULT_URL)
     return "rowq keys create NAME --scope admin" + ("" if looks_there else f" --url {url}")
 
 
 def _shown_to_all(flags: Mapping[str, Any]) -> list[str]:
-    """What stands on a command line stands in the list of processes, too."""
+    """Warnings about passwords on the command line: the process list shows them."""
     return [
-        f"--{name} has a password, which everybody on this machine can read in the list of processes: say it as ROWQ_{name.upper()} instead"
+        f"--{name} has a password, which every user of this machine can read in the process list: set ROWQ_{name.upper()} instead"
         for name in ("url", "redis")
         if (given := flags.get(name)) and redact(given) != given
     ]
 
 
 def _converted(name: str, value: Any, where: str, *, strict: bool) -> Any:
-    """A file says 8080 or "8080" and means different things; a variable is text in any case."""
+    """In a file, 8080 and "8080" differ; a variable is always text."""
     try:
         return msgspec.convert(value, _TYPES[name], strict=strict)
     except (msgspec.ValidationError, UnicodeError) as error:
-        shown = "" if name in ("url", "redis") else f", and it says {value!r}"
-        raise InvalidArgument(f"{where} is not possible: {error}{shown}") from None
+        shown = "" if name in ("url", "redis") else f", but the value is {value!r}"
+        raise InvalidArgument(f"{where} is invalid: {error}{shown}") from None
 
 
 def _door_options(*sources: Given) -> dict[str, Any]:
@@ -163,26 +163,26 @@ def _door_options(*sources: Given) -> dict[str, Any]:
 def _check_together(config: Config) -> None:
     doors.chosen(config.doors)
     if config.tls_key is not None and config.tls_cert is None:
-        raise InvalidArgument("tls_key is set without tls_cert: name the certificate too")
+        raise InvalidArgument("tls_key is set without tls_cert: set the certificate too")
     for what in ("tls_cert", "tls_key"):
         path = getattr(config, what)
         if path is not None and not Path(path).is_file():
-            raise InvalidArgument(f"{what} names {path!r}, and there is no such file")
+            raise InvalidArgument(f"{what} names {path!r}, but there is no such file")
     scheme = config.url.partition("://")[0].lower()
     if scheme in ("http", "https"):
         raise InvalidArgument(
-            f"the URL to serve names a server, perhaps by ROWQ_URL, which is for clients too: name a database, such as --url {DEFAULT_URL}"
+            f"the URL to serve names a server, perhaps from ROWQ_URL, which clients use too: name a database, such as --url {DEFAULT_URL}"
         )
     if config.workers > 1 and scheme == "sqlite":
         raise InvalidArgument(
-            f"workers={config.workers} would be slower on SQLite, which lets one process write at a time: leave it at 1, "
-            "and requests that come together are written together"
+            f"workers={config.workers} would be slower on SQLite, which lets one process write at a time: leave it at 1; "
+            "requests that arrive together are committed together"
         )
     if config.workers > 1 and not hasattr(os, "fork"):
-        raise InvalidArgument(f"workers={config.workers} needs a system that can fork, which this one cannot: leave it at 1")
+        raise InvalidArgument(f"workers={config.workers} needs fork, which this system does not have: leave it at 1")
     digests = [digest for _, digest in config.keys]
     if len(set(digests)) < len(digests):
-        raise InvalidArgument("two keys have the same secret: nobody could tell who is who, so give each its own")
+        raise InvalidArgument("two keys have the same secret, so they cannot be told apart: give each its own")
 
 
 def _keys(given: Given) -> list[KnownKey]:
@@ -190,7 +190,7 @@ def _keys(given: Given) -> list[KnownKey]:
     names = [key.name for key, _ in keys]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidArgument(f"there are two keys {name!r}: give each its own name")
+            raise InvalidArgument(f"two keys are named {name!r}: give each its own name")
     if given.secret is not None:
         where, secret = given.secret
         keys.append((to_key(KEY_OF_ENVIRONMENT, SCOPES, ALL_QUEUES, 0), _digest(secret, None, where)))
@@ -205,7 +205,7 @@ def _key(where: str, entry: Any) -> KnownKey:
     try:
         key = msgspec.convert(entry, _Key)
     except msgspec.ValidationError as error:
-        raise InvalidArgument(f"{where} is not possible: {error}") from None
+        raise InvalidArgument(f"{where} is invalid: {error}") from None
     try:
         return to_key(key.name, key.scopes, key.queues, 0), _digest(key.secret, key.secret_sha256, f"the key {key.name!r}")
     except InvalidArgument as error:
@@ -213,12 +213,12 @@ def _key(where: str, entry: Any) -> KnownKey:
 
 
 def _digest(secret: str | None, sha256: str | None, where: str) -> bytes:
-    """What is wrong with a secret is told without showing it."""
+    """Error texts never contain the secret."""
     if (secret is None) == (sha256 is None):
         raise InvalidArgument(f"{where} takes either secret or secret_sha256")
     if secret is not None:
         if not secret or not secret.isprintable() or " " in secret:
-            raise InvalidArgument(f"the secret of {where} must be visible characters without spaces, such as `rowq keys create` makes")
+            raise InvalidArgument(f"the secret of {where} must be visible characters without spaces, as `rowq keys create` generates")
         return digest_of(secret)
     try:
         digest = bytes.fromhex(sha256 or "")
@@ -238,4 +238,4 @@ def _defaults(given: tuple[str, Any] | None) -> Settings:
         check_schema(settings.schema)
         return settings
     except (msgspec.ValidationError, InvalidArgument) as error:
-        raise InvalidArgument(f"{where} is not possible: {error}") from None
+        raise InvalidArgument(f"{where} is invalid: {error}") from None

@@ -1,7 +1,7 @@
-"""How full the queues are, counted for all who want to know: the metrics and the pages share each count.
+"""The depths of the queues. The metrics and the admin pages share each count.
 
-A count reads every place of every queue, so it is made in a thread, only when somebody asks, and seldom: however many look, the
-database is busy with it for a twentieth of the time at most.
+A count reads every state of every queue, so it runs in a thread, only on request, and rarely: however many clients ask, counting takes
+at most a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _log = logging.getLogger("rowq.server")
 
 EVERY = 1.0
 REST = 20
-"""After a count it rests for so many times what that took, and for EVERY seconds at least."""
+"""After a count it rests for this many times the count's duration, and at least EVERY seconds."""
 PATIENCE = 0.4
 """Seconds that a page waits for a fresher count."""
 
 
 class Counted(Struct, frozen=True):
-    """What a count has found, as one identity may see it."""
+    """The result of a count, limited to the queues of one identity."""
 
     stats: dict[str, Stats]
-    """By queue, in the order of their names."""
+    """By queue, sorted by name."""
     age_ms: int | None
-    """How long ago; None before the first count has come to an end."""
+    """Since the count; None before the first has finished."""
     limits: dict[str, int]
     """The max_depth of the queues that have one."""
 
@@ -45,9 +45,9 @@ class Depths:
         self._meter = meter
         self._monotonic = monotonic
         self.on_count: Callable[[list[Stats]], None] | None = None
-        """Told of each count of all queues, in the thread that made it."""
+        """Called after each count of all queues, in the counting thread."""
         self.version = 0
-        """Another one whenever a count has found something else than the one before."""
+        """Changes whenever a count differs from the previous one."""
         self._stats: dict[str, Stats] = {}
         self._limits: dict[str, int] = {}
         self._settings_version: int | None = None
@@ -65,11 +65,11 @@ class Depths:
 
     @property
     def has_ready(self) -> bool:
-        """Whether anything grows older."""
+        """Whether any queue has ready messages, whose age grows."""
         return any(stats.oldest_ready_at is not None for stats in list(self._stats.values()))
 
     async def look(self, reaches: Callable[[str], bool] = lambda _: True) -> Counted:
-        """For a page: the queues that somebody reaches, as fresh as can be had in a moment."""
+        """For a page: the counts of the queues within reach, after a brief wait for fresher ones."""
         await self.freshen()
         age = self.age
         return Counted(
@@ -79,7 +79,7 @@ class Depths:
         )
 
     async def freshen(self) -> None:
-        """Counts all queues again once it has rested, and before that those where somebody has done something."""
+        """Counts all queues if the rest is over, else only those marked as stale."""
         now = self._monotonic()
         if now - self._tried_at >= max(EVERY, REST * self._took):
             await self._share(self._count_all, PATIENCE)
@@ -89,16 +89,16 @@ class Depths:
             await self._share(None, PATIENCE)
 
     async def refresh(self, fresh: float, patience: float) -> None:
-        """Counts again unless that was done in the last `fresh` seconds, and waits so long for it."""
+        """Counts again unless the last count is younger than `fresh` seconds, and waits up to `patience` seconds for it."""
         if self.age >= fresh:
             await self._share(self._count_all, patience)
 
     def stale(self, queue: str) -> None:
-        """Somebody has just changed something there, and wants to see it: it is counted with the next look, if need be alone."""
+        """Marks a queue that an operator has just changed: the next look counts it, if need be alone."""
         self._stale[queue] = None
 
     async def _share(self, count: Callable[[], None] | None, patience: float) -> None:
-        """One count at a time; those who come meanwhile wait for that."""
+        """One count at a time; callers that arrive meanwhile wait for it."""
         if count is not None and (self._counting is None or self._counting.done()):
             self._counting = asyncio.ensure_future(asyncio.to_thread(self._survive, count))
         if self._counting is not None and not self._counting.done():
@@ -109,7 +109,7 @@ class Depths:
             count()
         except Exception:
             if not self._is_failing:
-                _log.exception("the depths of the queues cannot be read; metrics and pages are told without them")
+                _log.exception("the depths of the queues cannot be read; metrics and pages go without them")
             self._is_failing = True
         else:
             self._is_failing = False
@@ -121,7 +121,7 @@ class Depths:
         found = self._engine.insights.queues()
         self._took = self._monotonic() - started
         if self._meter is not None:
-            # Somebody else may have deleted a queue. One that was counted before the look began, and was not seen, is gone.
+            # Another process may have deleted a queue: one that was known before the count and is missing from it is gone.
             self._meter.forget(known - {stats.queue for stats in found})
         self._read_limits()
         self._take({stats.queue: stats for stats in found})
@@ -149,7 +149,7 @@ class Depths:
         self._rests = {queue: rest for queue, rest in self._rests.items() if queue in stats}
 
     def _read_limits(self) -> None:
-        """Only when settings have changed."""
+        """Only if settings have changed."""
         insights = self._engine.insights
         version = insights.settings_version()
         if version != self._settings_version:

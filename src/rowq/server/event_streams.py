@@ -1,4 +1,4 @@
-"""Which event stream waits for which deliveries to be settled, so that a stream at its bound goes on at once."""
+"""Which event stream holds which unsettled deliveries, so that a stream at its bound continues as soon as one is settled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EventStreams:
         return InFlight(bound, self._holders)
 
     def learn(self, receipts: Iterable[Receipt], outcomes: Iterable[Outcome], extended: Mapping[int, int] | None) -> None:
-        """What a client said about its deliveries; `extended` are the new ends of leases, None when they were settled."""
+        """Takes note of settled or extended deliveries; `extended` maps them to the new ends of their leases, None if they were settled."""
         for (seq, token), outcome in zip(receipts, outcomes, strict=True):
             stream = self._holders.get(seq)
             if stream is None or outcome is not Outcome.DONE:
@@ -66,13 +66,13 @@ class InFlight:
             self._held[seq] = (token, lease_until)
 
     def forget_ended(self, now: int) -> None:
-        """A lease that ran out is nobody's any more."""
+        """Frees the deliveries whose lease has run out."""
         for seq, (token, lease_until) in list(self._held.items()):
             if lease_until <= now:
                 self.free(seq, token)
 
     def keep_only(self, leases: Mapping[int, int]) -> None:
-        """Those that are still leased, by what the database says: others may have been settled through another process."""
+        """Frees the deliveries that the database no longer has as leased: another process may have settled them."""
         for seq, (token, _) in list(self._held.items()):
             if leases.get(seq) != token:
                 self.free(seq, token)

@@ -1,4 +1,4 @@
-"""Logs on stderr, as text or as one JSON object a line. No secret gets into them, whoever logs it."""
+"""Logs on stderr, as text or as one JSON object per line. Secrets are redacted in every record, also in those of libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 _access = logging.getLogger("rowq.access")
 
 CLIENT_GONE = 499
-"""Nobody was there any more to be answered; the number that proxies use for it."""
+"""The client left before the answer; proxies use this number too."""
 KEY_IN_SCOPE = "rowq.key"
 _HIDDEN = "***"
 _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -38,26 +38,26 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def configure(format: Literal["text", "json"], level: str) -> None:
-    """For a process that is nothing but a server: everything that anybody in it logs goes the same way."""
+    """For a process that only runs the server: all loggers of the process use the same handler."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # What uvicorn tells about its start and its end is told by us, in our words.
+    # The server logs its own start and stop, so uvicorn's messages about them are dropped.
     logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, root.level) if root.level > logging.DEBUG else logging.DEBUG)
     logging.raiseExceptions = False
 
 
 def redact(text: str) -> str:
-    """The text without secrets: keys, Authorization, cookies of sessions, ?token=, passwords in URLs."""
+    """The text without secrets: API keys, Authorization, session cookies, ?token=, passwords in URLs."""
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-01T09:00:00.000Z INFO rowq.server: what happened name=value`; a traceback follows on lines of its own, set in."""
+    """`2026-01-01T09:00:00.000Z INFO rowq.server: what happened name=value`; a traceback follows on indented lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
@@ -84,7 +84,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class NamingAuthenticator(Authenticator):
-    """Writes down whom it let in, for the access log."""
+    """Records the name of the key, for the access log."""
 
     def admit(self, scope: Any) -> Identity:
         identity = super().admit(scope)
@@ -93,7 +93,7 @@ class NamingAuthenticator(Authenticator):
 
 
 class AccessLog:
-    """An application around the application: one line a request, once its answer is out. The query is left out: it may hold a token."""
+    """ASGI middleware: one line per request, after its answer. The query is left out: it may hold a token."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -102,7 +102,7 @@ class AccessLog:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        scope.pop(EXTENSION, None)  # it would answer past us
+        scope.pop(EXTENSION, None)  # it would bypass the log
         status, size = CLIENT_GONE, 0
 
         async def count(message: Message) -> None:
@@ -140,5 +140,5 @@ def _moment(record: logging.LogRecord) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """A path may hold bytes that are no UTF-8, which arrive as lone surrogates."""
+    """A path may hold bytes that are not UTF-8; they arrive as lone surrogates."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Metrics: what the meter counted and what waits in the queues, in the text format of Prometheus."""
+"""Metrics: the meter's counters and the depths of the queues, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rowq.store.meter import OTHER, Histogram, Meter, QueueMeter, RequestMeter, 
 FRESH = 10.0
 OLD = 30.0
 PATIENCE = 5.0
-"""Seconds. Depths younger than FRESH are not counted again; older than OLD they are not shown; a scrape waits PATIENCE for new ones."""
+"""Seconds. Depths younger than FRESH are not counted again; older than OLD they are omitted; a scrape waits PATIENCE for new ones."""
 
 COUNTERS: dict[str, tuple[str, str]] = {
     "enqueued": ("rowq_messages_sent", "Messages sent."),
@@ -31,24 +31,24 @@ COUNTERS: dict[str, tuple[str, str]] = {
     "nacked": ("rowq_messages_nacked", "Deliveries that failed: a nack that costs an attempt."),
     "released": ("rowq_messages_released", "Deliveries that were given back: a nack that costs no attempt."),
     "rejected": ("rowq_messages_rejected", "Deliveries that were rejected."),
-    "rescheduled": ("rowq_messages_rescheduled", "Deliveries that were put off."),
+    "rescheduled": ("rowq_messages_rescheduled", "Deliveries that were rescheduled."),
     "extended": ("rowq_messages_extended", "Leases that were extended."),
-    "lease_expired": ("rowq_messages_lease_expired", "Leases that ran out before anybody settled the delivery."),
+    "lease_expired": ("rowq_messages_lease_expired", "Leases that ran out before the delivery was settled."),
     "expired": ("rowq_messages_expired", "Waiting messages that reached their TTL, or the deadline of their queue."),
     "failed": ("rowq_messages_failed", "Messages that used up their attempts on a queue that keeps no dead letters."),
-    "superseded": ("rowq_messages_superseded", "Messages that gave way to a newer one with the same key."),
+    "superseded": ("rowq_messages_superseded", "Messages superseded by a newer one with the same key."),
     "redriven": ("rowq_messages_redriven", "Dead letters that were sent back into their queue."),
     "retired": ("rowq_messages_retired", "Dead letters that were removed at the end of dlq_ttl."),
     "purged": ("rowq_messages_purged", "Messages that were purged."),
-    "deleted": ("rowq_messages_deleted", "Messages that were deleted one by one, or as used up dead letters."),
+    "deleted": ("rowq_messages_deleted", "Messages that were deleted one by one, or as exhausted dead letters."),
 }
-"""By the event of the audit: name, without the _total that a counter gets, and help."""
+"""By audit event: the metric's name without its _total suffix, and its help text."""
 
 DEAD = ("rowq_dead_letters", "Messages that became dead letters, by reason.")
 
 
 class _Depth(msgspec.Struct):
-    """What was counted under one label: by state, the age of the oldest in seconds, and whether it is paused."""
+    """The depths under one label: counts by state, the age of the oldest message in seconds, and whether the queue is paused."""
 
     states: dict[State, int]
     oldest: float
@@ -56,7 +56,7 @@ class _Depth(msgspec.Struct):
 
 
 class Metrics:
-    """`await render()` gives the text of /metrics. `gauges` takes further figures: a name, and who to ask for the value."""
+    """`await render()` gives the text of /metrics. `gauges` holds further gauges: a name and a function for the value."""
 
     def __init__(self, engine: Engine, meter: Meter, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
@@ -71,11 +71,11 @@ class Metrics:
 
     async def render(self) -> bytes:
         await self.depths.refresh(FRESH, PATIENCE)
-        # In a thread: with a thousand queues the text takes longer than an event loop may stand still.
+        # In a thread: with a thousand queues, rendering would block the event loop for too long.
         return await asyncio.to_thread(generate_latest, self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """For prometheus_client, which asks the collectors of a registry one after another."""
+        """Called by prometheus_client for each collector of a registry."""
         (queues, store, requests), depths = self._meter.read(), self._depths_of_now()
         yield from _counters(queues)
         yield _spans("rowq_wait_seconds", "From when a message could be received to its delivery.", queues, lambda queue: queue.waits)
@@ -86,7 +86,7 @@ class Metrics:
         yield _gauge("rowq_store_readable", "Whether the depths of the queues could be read in time.", float(depths is not None))
         for name, value in self.gauges.items():
             yield _gauge(name, f"{name.removeprefix('rowq_').replace('_', ' ').capitalize()}.", value())
-        info = GaugeMetricFamily("rowq_build_info", "The release that runs.", labels=["version"])
+        info = GaugeMetricFamily("rowq_build_info", "The running version.", labels=["version"])
         info.add_metric([rowq.__version__], 1)
         yield info
 
@@ -107,7 +107,7 @@ class Metrics:
 
 
 def _counters(queues: Mapping[str, QueueMeter]) -> Iterator[Metric]:
-    """Zeros too: a rise from nothing to one is seen by nobody."""
+    """Zeros too: Prometheus does not see an increase from a missing counter to one."""
     for event, (name, help) in COUNTERS.items():
         family = CounterMetricFamily(name, help, labels=["queue"])
         for label, queue in queues.items():
@@ -122,7 +122,7 @@ def _counters(queues: Mapping[str, QueueMeter]) -> Iterator[Metric]:
 
 def _transactions(store: StoreMeter) -> Iterator[Metric]:
     seconds = HistogramMetricFamily(
-        "rowq_transaction_seconds", "How long transactions took, by whether they had to be synced.", labels=["durable"]
+        "rowq_transaction_seconds", "Duration of transactions, by whether they had to be synced.", labels=["durable"]
     )
     for durable, histogram in store.latency.items():
         seconds.add_metric(["true" if durable else "false"], _buckets(histogram), histogram.total)
@@ -136,7 +136,7 @@ def _transactions(store: StoreMeter) -> Iterator[Metric]:
 
 
 def _requests(requests: RequestMeter) -> Iterator[Metric]:
-    answers = CounterMetricFamily("rowq_http_requests", "Requests that were answered, by how.", labels=["request", "status"])
+    answers = CounterMetricFamily("rowq_http_requests", "Answered requests, by status.", labels=["request", "status"])
     for (request, hundreds), count in requests.answers.items():
         answers.add_metric([request, f"{hundreds}xx"], count)
     seconds = HistogramMetricFamily("rowq_http_seconds", "From the headers of a request to its answer.", labels=["request"])
@@ -161,7 +161,7 @@ def _buckets(histogram: Histogram, scale: int = 1) -> list[tuple[str, float]]:
 
 def _depth_gauges(depths: Mapping[str, _Depth]) -> Iterator[Metric]:
     messages = GaugeMetricFamily("rowq_messages", "Messages in a queue, by state.", labels=["queue", "state"])
-    oldest = GaugeMetricFamily("rowq_oldest_ready_age_seconds", "Since when the oldest ready message was sent.", labels=["queue"])
+    oldest = GaugeMetricFamily("rowq_oldest_ready_age_seconds", "Age of the oldest ready message.", labels=["queue"])
     paused = GaugeMetricFamily("rowq_paused", "Whether the queue is paused.", labels=["queue"])
     for label, depth in depths.items():
         for state, count in depth.states.items():

@@ -1,8 +1,8 @@
-"""Several processes behind one set of sockets: forked, watched, replaced when one dies, and ended together.
+"""Several worker processes behind one set of sockets: forked, watched, replaced when one dies, and stopped together.
 
-Forked and not spawned, since then all share what the parent has made: the sockets, of which none loses a connection when a worker
-dies; the gate with the secret of its tokens; the TLS context with the keys of its tickets; the board. The parent has no thread and
-no open database when it forks, then or later: it only waits.
+They are forked, not spawned, so that all share what the parent has created: the sockets, which lose no connection when a worker dies;
+the authenticator with the secret of its tokens; the TLS context with the keys of its tickets; the worker state. The parent never has
+a thread or an open database when it forks: it only waits.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from rowq.errors import RowqError, ServerUnavailable
 _log = logging.getLogger("rowq.server")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
-"""Seconds until a worker that died is replaced; each time twice as many, until one has served for STEADY seconds."""
+"""Seconds until a dead worker is replaced; doubled each time, until one has served for STEADY seconds."""
 STEADY = 10.0
 MOST_STARTS = 5
-"""So often in a row a worker may die before it serves, where no other one serves either."""
+"""How often in a row a worker may die before it serves while no other worker serves."""
 
 _STOP = (signal.SIGINT, signal.SIGTERM)
 _LONGEST_REASON = 500
-"""Characters: a report has to fit into what a pipe takes in one piece."""
+"""Characters: a report must fit into one atomic write to a pipe."""
 
 
 class Report(msgspec.Struct):
-    """What a worker tells its parent, once: that it serves, or why it cannot."""
+    """A worker's single report to its parent: that it serves, or why it cannot."""
 
     pid: int
     failure: str | None
 
 
 class Worker:
-    """A worker as it knows itself. `lifeline` can be read as soon as the parent is no more."""
+    """A worker, seen from its own process. `lifeline` becomes readable when the parent has died."""
 
     def __init__(self, number: int, lifeline: int, reports: int) -> None:
         self.number = number
@@ -55,12 +55,12 @@ class Worker:
         self._tell(reason[:_LONGEST_REASON])
 
     def _tell(self, failure: str | None) -> None:
-        with suppress(BrokenPipeError):  # nobody is there any more, which the lifeline says too
+        with suppress(BrokenPipeError):  # the parent has died, which the lifeline reports too
             os.write(self._reports, msgspec.json.encode(Report(os.getpid(), failure)) + b"\n")
 
 
 class _Place:
-    """One of the workers as the parent knows it: the process that is there now, and what became of those before."""
+    """A worker, seen from the parent: its current process, and the fate of the previous ones."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -73,8 +73,8 @@ class _Place:
 
 
 class Workers:
-    """`work` is done in each of them, until it returns. The rest is called in the parent: `on_ready` once, when all serve; `on_stop` when
-    all are to end; `on_end` with the number of one that has ended."""
+    """`work` runs in each worker until it returns. The rest is called in the parent: `on_ready` once, when all serve; `on_stop` when
+    all are to stop; `on_end` with the number of a worker that has ended."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Workers:
             os.set_blocking(end, False)
 
     def run(self) -> None:
-        """Returns when all have ended as they were told to. Raises ServerUnavailable when they cannot start, or one died at its end."""
+        """Returns when all have stopped on request. Raises ServerUnavailable if they cannot start, or if one died while stopping."""
         with self._hearing_signals():
             try:
                 while not self._is_stopping or any(place.pid for place in self._places):
@@ -132,7 +132,7 @@ class Workers:
 
     def _hear(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  # as signal.signal calls it
         if number not in _STOP:
-            return  # a worker has ended: it is enough that the alarm was set off
+            return  # a worker has ended: waking the select is enough
         if self._signal is not None:
             self._kill()
             os._exit(128 + number)
@@ -149,7 +149,7 @@ class Workers:
     def _send(self, number: int) -> None:
         for place in self._places:
             if place.pid is not None:
-                os.kill(place.pid, number)  # it is there at least as long as nobody has buried it
+                os.kill(place.pid, number)  # its pid stays valid until _bury has waited for it
 
     def _start_those_due(self) -> None:
         if self._is_stopping:
@@ -159,7 +159,7 @@ class Workers:
                 self._start(place)
 
     def _start(self, place: _Place) -> None:
-        """A signal that comes meanwhile waits: a worker must not take it for its parent."""
+        """Signals are blocked meanwhile: a new worker must not handle one with its parent's handler."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
         try:
             place.ready_at, place.reason = None, ""
@@ -173,7 +173,7 @@ class Workers:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
 
     def _be(self, worker: Worker) -> None:
-        """In the new process, which ends here: what the parent has on its stack is none of its business."""
+        """Runs in the new process, which exits here and never returns into the parent's stack."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -187,7 +187,7 @@ class Workers:
         except RowqError as error:
             worker.tell_failure(str(error))
         except BaseException as error:
-            _log.exception("a worker fails")
+            _log.exception("a worker failed")
             worker.tell_failure(f"{type(error).__name__}: {error}")
         finally:
             os._exit(code)
@@ -235,7 +235,7 @@ class Workers:
         how = f"failed: {place.reason}" if place.reason else _manner(code)
         if self._is_stopping:
             if code != 0 and served and self._error is None:
-                self._error = ServerUnavailable(f"worker {place.number + 1} {how} before it had answered everybody")
+                self._error = ServerUnavailable(f"worker {place.number + 1} {how} before it had answered all requests")
         elif code == 0:
             _log.info("worker %d was told to stop, and is replaced", place.number + 1)
             place.start_at = running()
@@ -263,5 +263,5 @@ def _manner(code: int) -> str:
         return f"ended with exit code {code}"
     try:
         return f"was ended by {signal.Signals(-code).name}"
-    except ValueError:  # of those that have a number only
+    except ValueError:  # a signal without a name
         return f"was ended by signal {-code}"

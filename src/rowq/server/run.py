@@ -1,4 +1,4 @@
-"""`rowq serve`: puts engine, gate and application together, listens, and stops without dropping anybody."""
+"""`rowq serve`: puts engine, authentication and application together, listens, and stops without dropping a request."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _log = logging.getLogger("rowq.server")
 
 
 class Address(Struct, frozen=True):
-    """What a user has to know once the server listens."""
+    """What is announced once the server listens."""
 
     url: str
     database: str
     needs_key: bool
     workers: int = 1
     admin: str | None = None
-    """Where the admin pages are, if there are any."""
+    """The URL of the admin pages, if they are served."""
 
 
 def serve(config: Config, announce: Callable[[Address], None]) -> None:
-    """Runs until SIGTERM or SIGINT. Then nobody new is let in, waiting receives are answered with nothing, and all others as usual."""
+    """Runs until SIGTERM or SIGINT. Then it accepts no new connections, answers waiting receives with nothing, and finishes the rest."""
     logs.configure(config.log_format, config.log_level)
     for remark in config.remarks:
         _log.warning("%s", remark)
@@ -73,14 +73,14 @@ def _open(config: Config) -> Engine:
 
 
 def _look_into(config: Config) -> Engine:
-    """The database that others are going to serve: it begins no thread, since a fork would not take that along."""
+    """The parent's engine, without any thread: a fork would not copy threads."""
     if config.redis is not None:
         check_redis_url(config.redis)
     return open_engine(config.url, actor="server", defaults=config.defaults, upkeep=False)
 
 
 class _Entrance:
-    """What stands between the world and the database. It is made once, and all workers share it."""
+    """Authentication, sockets, TLS and protocol: created once, and shared by all workers."""
 
     def __init__(self, config: Config, engine: Engine, stack: ExitStack) -> None:
         self.engine = engine
@@ -131,13 +131,13 @@ def _serve_alone(config: Config, entrance: _Entrance, announce: Callable[[], Non
 def _serve_together(config: Config, entrance: _Entrance, announce: Callable[[], None]) -> None:
     with closing(WorkerState(config.workers)) as worker_state:
         gc.collect()
-        gc.freeze()  # what is there now stays for good: a collection that writes to it would make a copy for every worker
+        gc.freeze()  # these objects are permanent: a collection that writes to them would copy their pages in every worker
         work = partial(_serve_as, config, entrance, worker_state)
         Workers(config.workers, work, on_ready=announce, on_stop=entrance.close, on_end=worker_state.leave).run()
 
 
 def _serve_as(config: Config, entrance: _Entrance, worker_state: WorkerState, worker: Worker) -> None:
-    """In a process of its own, with a database of its own behind the door that all share."""
+    """Runs in a worker process, with its own engine behind the shared entrance."""
     with ExitStack() as stack:
         meter = SharedMeter(worker_state, worker.number)
         stack.callback(meter.close)
@@ -148,7 +148,7 @@ def _serve_as(config: Config, entrance: _Entrance, worker_state: WorkerState, wo
         service = _service(config, entrance, meter)
         if service.tracing is not None:
             stack.callback(_flush_spans)
-        annex = _annex(config, entrance, service) if worker.number == 0 else None  # one of them sees what all of them count
+        annex = _annex(config, entrance, service) if worker.number == 0 else None  # one worker sees the counts of all
         server = WorkerServer(_uvicorn(config, entrance, Application(service)), service, worker, worker_state, annex)
         meter.start()
         _collect_less()
@@ -170,7 +170,7 @@ def _service(config: Config, entrance: _Entrance, meter: Meter) -> Service:
 
 
 def _flush_spans() -> None:
-    """OpenTelemetry does it when the interpreter ends, and a worker is over before."""
+    """OpenTelemetry flushes when the interpreter exits, but a worker ends with os._exit."""
     from opentelemetry import trace
 
     flush: Callable[[], object] | None = getattr(trace.get_tracer_provider(), "force_flush", None)
@@ -199,8 +199,8 @@ def _uvicorn(config: Config, entrance: _Entrance, app: Any) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         backlog=config.backlog,
-        timeout_keep_alive=config.idle_timeout,  # type: ignore[arg-type]  # it goes to call_later, which takes fractions
-        timeout_graceful_shutdown=config.stop_timeout,  # type: ignore[arg-type]  # and this to wait_for
+        timeout_keep_alive=config.idle_timeout,  # type: ignore[arg-type]  # passed to call_later, which takes fractions
+        timeout_graceful_shutdown=config.stop_timeout,  # type: ignore[arg-type]  # passed to wait_for
         **options,
     )
 
@@ -215,8 +215,8 @@ def _protocol(config: Config) -> type[asyncio.Protocol]:
 
 
 def _collect_less() -> None:
-    """A request makes some twenty objects that live until it is answered. Python would search them for cycles every thirty requests,
-    and find that they are still in use."""
+    """A request creates about twenty objects that live until it is answered. With the default threshold, Python would search them for
+    cycles every thirty requests, in vain."""
     gc.freeze()
     gc.set_threshold(5_000, 20, 100)
 
@@ -224,13 +224,13 @@ def _collect_less() -> None:
 def _connections(wanted: int) -> int:
     allowed = allow_connections(wanted)
     if allowed < wanted:
-        _log.warning("this system allows files for %d connections, not %d: raise its limit (ulimit -n, LimitNOFILE=)", allowed, wanted)
+        _log.warning("this system allows open files for %d connections, not %d: raise its limit (ulimit -n, LimitNOFILE=)", allowed, wanted)
     return allowed
 
 
 def _url(config: Config, asked: str, sockets: list[socket.socket]) -> str:
-    """The way in from this machine: nobody can ask for 0.0.0.0 itself."""
+    """The URL from this machine: 0.0.0.0 itself is not an address to connect to."""
     port = sockets[0].getsockname()[1]
-    host = {"0.0.0.0": "localhost", "::": "localhost"}.get(asked, asked)  # noqa: S104  # asked for, not listened on  # nosec
+    host = {"0.0.0.0": "localhost", "::": "localhost"}.get(asked, asked)  # noqa: S104  # compared, not listened on  # nosec
     scheme = "http" if config.tls_cert is None else "https"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,4 +1,4 @@
-"""uvicorn's server as we run it: alone in its process, or as one of several workers."""
+"""uvicorn's server, adapted: alone in its process, or as one of several workers."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Annex(NamedTuple):
-    """Another application on sockets of its own, in the same process: it begins and stops together with the server."""
+    """A second application on its own sockets, in the same process: it starts and stops together with the server."""
 
     config: uvicorn.Config
     sockets: list[socket.socket]
     live: Callable[[], AbstractAsyncContextManager[None]]
-    """What goes on beside its requests."""
+    """Its background tasks."""
 
 
 class Server(uvicorn.Server):
-    """It watches the keys and keeps its doors alive as long as it runs, and knows how our waiting requests are ended."""
+    """While it runs, it watches the API keys and runs the background tasks of the compatible APIs; on shutdown it ends waiting requests."""
 
     stop_level: ClassVar[int] = logging.INFO
 
@@ -49,7 +49,7 @@ class Server(uvicorn.Server):
         self._background: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup([])  # uvicorn gives a client a minute for the handshake of TLS
+        await super().startup([])  # without sockets: uvicorn would give a client a minute for the TLS handshake
         await self._listen(self.config, sockets or [])
         lives = [self._service.authenticator.watch(), *(door.live(self._service) for door in self._service.doors)]
         self._background = [asyncio.create_task(life) for life in lives]
@@ -58,13 +58,13 @@ class Server(uvicorn.Server):
         self._on_ready()
 
     async def _open(self, annex: Annex) -> None:
-        """Its connections are known to the server as all others are, and end with them."""
+        """The server tracks its connections like all others, and ends them together."""
         annex.config.load()
         await self._lives.enter_async_context(annex.live())
         await self._listen(annex.config, annex.sockets)
 
     async def _listen(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
-        """A client has as long for the handshake of TLS as for its headers."""
+        """A client has as long for the TLS handshake as for its headers."""
         protocol: Any = config.http_protocol_class
         new = partial(protocol, config=config, server_state=self.server_state, app_state=self.lifespan.state)
         patience = {} if config.ssl is None else {"ssl_handshake_timeout": protocol.header_timeout}
@@ -83,7 +83,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """uvicorn would raise the signal once more at the end, and so end the process before the database is closed."""
+        """uvicorn would raise the signal again at the end, which would kill the process before the database is closed."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -96,14 +96,14 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  # as signal.signal calls it
         if self.should_exit:
-            os._exit(128 + sig)  # what is committed stays, the rest never was: the same as after a crash
+            os._exit(128 + sig)  # as after a crash: what is committed stays, the rest is rolled back
         self.should_exit = True
 
 
 class WorkerServer(Server):
-    """One of several: it stops when its parent says so, or is no more, and tells the others what they have to know."""
+    """One of several workers: it stops when its parent says so or has died, and shares its state with the others."""
 
-    stop_level = logging.DEBUG  # the parent says it once for all
+    stop_level = logging.DEBUG  # the parent logs it once for all
 
     def __init__(self, config: uvicorn.Config, service: Service, worker: Worker, worker_state: WorkerState, annex: Annex | None) -> None:
         super().__init__(config, service, worker.tell_ready, annex)
@@ -130,7 +130,7 @@ class WorkerServer(Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """A signal may come twice, from a terminal or systemd to all processes, and from the parent; and once more at the very end."""
+        """A signal may come twice: from a terminal or systemd to all processes, and from the parent. At the end signals are ignored."""
         for number in _SIGNALS:
             signal.signal(number, self.handle_exit)
         try:
@@ -144,7 +144,7 @@ class WorkerServer(Server):
 
     def _be_orphaned(self) -> None:
         asyncio.get_running_loop().remove_reader(self._worker.lifeline)
-        _log.error("worker %d stops, since its parent is gone", self._worker.number + 1)
+        _log.error("worker %d stops because its parent has died", self._worker.number + 1)
         self.should_exit = True
 
     def _waiting(self) -> float:

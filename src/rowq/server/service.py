@@ -1,4 +1,4 @@
-"""What every handler of the server works with: the engine, the gate, the limits, and who is waiting."""
+"""What every handler of the server works with: the engine, authentication, the limits, and the waiting requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a client may ask of the server at most."""
+    """Limits on a client's requests."""
 
     max_body_bytes: int = 16 << 20
     body_timeout: float = 30.0
@@ -44,7 +44,7 @@ class Service:
         doors: Sequence[Any] = (),
         closed: tuple[str, ...] = (),
     ) -> None:
-        """`doors`: each a Door, which knows the service and not the other way round. `closed`: paths that are not there for anybody."""
+        """`doors`: the compatible APIs; each knows the service, and not the other way round. `closed`: paths that are not served."""
         self.engine = engine
         self.authenticator = authenticator
         self.limits = limits or Limits()
@@ -66,7 +66,7 @@ class Service:
     async def take(
         self, new_call: Callable[[], Receive], wait_ms: int, receive: asgi.Receive, identity: Identity, shortcut: Shortcut | None = None
     ) -> Receive:
-        """Receives once at once, then for as long as the client waits. Whoever answers with it asks first whether that is still there."""
+        """Receives once immediately, then for as long as the client waits. The caller checks that the client is still there."""
         call = new_call()
         await self.engine.driver.perform(call)
         if call.result or not wait_ms:
@@ -81,7 +81,7 @@ class Service:
 
     @contextlib.contextmanager
     def patience(self, shortcut: Shortcut | None = None) -> Iterator[asyncio.Event]:
-        """An event that is set when the server stops, or when the client does not want to wait any longer."""
+        """An event that is set when the server stops, or when the client no longer wants to wait."""
         stop = asyncio.Event()
         if self.is_stopping or (shortcut is not None and shortcut.is_hurried):
             stop.set()
@@ -96,7 +96,7 @@ class Service:
                 shortcut.wait_ends = None
 
     def stop(self) -> None:
-        """Ends all waiting: long polls are answered with what there is, event streams end."""
+        """Ends all waits: long polls are answered with what there is, event streams end."""
         self.is_stopping = True
         for stop in list(self._patient):
             stop.set()

@@ -1,4 +1,4 @@
-"""Event streams where several workers serve: an ack may come to another worker than that which holds the stream, and is passed on."""
+"""Event streams with several workers: an ack may reach a worker other than the one that holds the stream, and is passed on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowq.server.event_streams import EventStreams, InFlight
 from rowq.server.worker_state import WorkerState
 
 MOST_AT_ONCE = 500
-"""Receipts in one letter, so that every system takes it."""
+"""Receipts in one datagram, so that it fits on every system."""
 
 _Letter = tuple[list[Receipt], dict[int, int] | None]
 
@@ -22,7 +22,7 @@ _decode = msgspec.msgpack.Decoder(_Letter).decode
 
 
 class SharedEventStreams(EventStreams):
-    """The streams of one worker. A letter is a hint: where one is lost, the stream looks for itself within a second."""
+    """The streams of one worker. A datagram is a hint: if one is lost, the stream checks the database within a second."""
 
     def __init__(self, worker_state: WorkerState, worker: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class SharedEventStreams(EventStreams):
         self.inbox = worker_state.boxes[worker].inbox
 
     def __bool__(self) -> bool:
-        """Whether it matters to anybody what was settled here."""
+        """Whether any worker has a stream that needs to know of settlements."""
         return bool(self._holders) or bool(self._worker_state.others_with_streams(self._worker))
 
     def open(self, bound: int) -> InFlight:
@@ -47,7 +47,7 @@ class SharedEventStreams(EventStreams):
             self._pass_on(unknown[start : start + MOST_AT_ONCE], extended)
 
     def hear(self) -> None:
-        """What the others have passed on."""
+        """Reads what other workers have passed on."""
         with suppress(BlockingIOError):
             while True:
                 receipts, extended = _decode(self.inbox.recv(1 << 16))
@@ -57,7 +57,7 @@ class SharedEventStreams(EventStreams):
         ends = None if extended is None else {seq: extended[seq] for seq, _ in receipts if seq in extended}
         letter = _encode((receipts, ends))
         for other in self._worker_state.others_with_streams(self._worker):
-            with suppress(OSError):  # its box is full
+            with suppress(OSError):  # its socket buffer is full
                 self._worker_state.boxes[other].outbox.send(letter)
 
 

@@ -1,4 +1,4 @@
-"""The limit of connections where several workers serve: it holds for all of them together."""
+"""The connection limit with several workers: it applies to all of them together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowq.server.http.connection import LimitedProtocol
 from rowq.server.worker_state import WorkerState
 
 _MANY = 100
-"""So many who were turned away may still be there; further ones are cut off without a word."""
+"""Up to this many refused clients get an answer; further ones are cut off without one."""
 
 
 class SharedLimitProtocol(LimitedProtocol):
@@ -23,7 +23,7 @@ class SharedLimitProtocol(LimitedProtocol):
         super().connection_made(transport)
         beyond = self.worker_state.note_connections(self.worker, len(self.connections)) - self.max_together
         if beyond > 0 and not self._parting:
-            self._refuse(503, "server_unavailable", f"All {self.max_together} connections of the server are taken: try again later.")
+            self._refuse(503, "server_unavailable", f"All {self.max_together} connections of the server are in use: try again later.")
             if beyond > _MANY:
                 transport.close()
 

@@ -1,7 +1,7 @@
-"""The meter of one worker among several: it counts for itself, and tells what all of them have counted.
+"""The meter of one worker among several: it counts for itself, and reads the counts of all.
 
-Every second it writes its counts on the board, and always before it tells any: what was told once is there for the others, even if
-this worker is killed the moment after. The one that takes its place goes on from there, so no counter ever goes back.
+It publishes its counts in the worker state every second, and always before it reports any: a reported count is visible to the others
+even if this worker is killed right after. Its replacement continues from there, so no counter ever goes back.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class SharedMeter(Meter):
         self.publish()
 
     def read(self) -> Counted:
-        """Of all workers, those that were replaced included."""
+        """The counts of all workers, replaced ones included."""
         counted = [self.publish(), *(self._read_counted(worker) for worker in range(self._worker_state.workers) if worker != self._worker)]
-        # After the counts: whoever has taken a queue out of its counts has said before that it is gone.
+        # Read after the counts: a worker marks a queue as gone before it removes it from its counts.
         gone = self._read_gone()
         queues: dict[str, QueueMeter] = {}
         store, requests = StoreMeter(), RequestMeter()
@@ -73,7 +73,7 @@ class SharedMeter(Meter):
         return set(self.read().queues) - {OTHER}
 
     def forget(self, queues: Iterable[str]) -> None:
-        """All workers do, at the same moment: what each counted until now is told no more, and is put away when it next publishes."""
+        """For all workers at once: counts up to now are no longer reported, and each worker drops its own when it next publishes."""
         now = running()
         with self._publishing:
             self._worker_state.gone[self._worker].write(_encode(dict.fromkeys(sorted(queues)[:MOST_GONE], now)))
@@ -100,7 +100,7 @@ class SharedMeter(Meter):
                     del self._queues[label]
 
     def _delete(self, queue: str) -> None:
-        """Not yet: the others still count it. All forget it together, once one of them has looked which queues there are."""
+        """Not yet: the other workers still count it. All forget it together, once one of them has listed the queues."""
 
     def _read_counted(self, worker: int) -> Counted | None:
         content = self._worker_state.counted[worker].read()

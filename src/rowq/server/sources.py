@@ -1,4 +1,4 @@
-"""Where a configuration comes from: `rowq.toml` and `ROWQ_…`. A name that nobody knows is an error, and the nearest is named."""
+"""Sources of the configuration: `rowq.toml` and `ROWQ_…`. An unknown name is an error that suggests the nearest known one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rowq.errors import InvalidArgument
 _PREFIX = "ROWQ_"
 _OTHER_VARIABLES = ("API_KEY", "API_KEYS", "DEFAULTS", "CONFIG")
 _OF_OTHERS = re.compile(r"HYPOTHESIS|TEST_\w+|SERVICE_(HOST|PORT).*|PORT_\d+_.*")
-"""Our own tests', and those that Kubernetes gives to every container beside a service named rowq."""
+"""Variables of rowq's own tests, and those that Kubernetes sets in every container next to a service named rowq."""
 
 
 class Given(Struct):
-    """What one source says, each with where it says so."""
+    """The values of one source, each with its place for error texts."""
 
     scalars: dict[str, tuple[str, Any]] = field(default_factory=dict)
     keys: list[tuple[str, Any]] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Given(Struct):
     defaults: tuple[str, Any] | None = None
     doors: dict[str, tuple[str, Any]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    """What is no mistake, and yet somebody should know."""
+    """Warnings for the operator."""
 
 
 def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...], doors: tuple[str, ...] = ()) -> Given:
@@ -37,8 +37,8 @@ def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...], d
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # TOML's own, those of UTF-8, and of numbers that are too long
-        raise InvalidArgument(f"{path} is no TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # invalid TOML, invalid UTF-8, or a number that is too long
+        raise InvalidArgument(f"{path} is not valid TOML: {error}") from None
     _check_names(str(path), document, ("server", "doors"))
     server = _table(document.get("server", {}), f"{path}: server")
     _check_names(f"{path}: [server]", server, (*scalars, "keys", "defaults"))
@@ -49,17 +49,17 @@ def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...], d
     _check_names(f"{path}: [doors]", described, doors)
     keys = server.get("keys", [])
     if not isinstance(keys, list):
-        raise InvalidArgument(f"{path}: server.keys must be tables: write [[server.keys]] above each")
+        raise InvalidArgument(f"{path}: server.keys must be an array of tables: write [[server.keys]] above each")
     return Given(
         scalars={name: (f"{path}: server.{name}", server[name]) for name in scalars if name in server},
-        keys=[(f"{path}: the {number}. of server.keys", key) for number, key in enumerate(keys, 1)],
+        keys=[(f"{path}: entry {number} of server.keys", key) for number, key in enumerate(keys, 1)],
         defaults=None if defaults is None else (f"{path}: [server.defaults]", defaults),
         doors={name: (f"{path}: [doors.{name}]", table) for name, table in described.items()},
     )
 
 
 def read_environment(environment: Mapping[str, str], scalars: tuple[str, ...]) -> Given:
-    """An empty variable says nothing, as usual."""
+    """Empty variables are ignored."""
     given = Given()
     known = {name.upper(): name for name in scalars}
     for variable, text in environment.items():
@@ -71,7 +71,7 @@ def read_environment(environment: Mapping[str, str], scalars: tuple[str, ...]) -
         elif name == "API_KEY":
             given.secret = (variable, text)
         elif name == "API_KEYS":
-            given.keys = [(f"the {number}. key of {variable}", key) for number, key in enumerate(_json(variable, text, list), 1)]
+            given.keys = [(f"key {number} of {variable}", key) for number, key in enumerate(_json(variable, text, list), 1)]
         elif name == "DEFAULTS":
             given.defaults = (variable, _json(variable, text, dict))
         elif name not in _OTHER_VARIABLES:
@@ -82,10 +82,10 @@ def read_environment(environment: Mapping[str, str], scalars: tuple[str, ...]) -
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a name that is not known."""
+    """The end of an error text about an unknown name."""
     choice = tuple(known)
     likely = difflib.get_close_matches(name, choice, 1)
-    return f": did you mean {likely[0]}?" if likely else f"; known are: {', '.join(choice)}"
+    return f": did you mean {likely[0]}?" if likely else f"; known names: {', '.join(choice)}"
 
 
 def _is_of_others(name: str, text: str) -> bool:
@@ -105,11 +105,11 @@ def _table(value: Any, where: str) -> dict[str, Any]:
 
 
 def _json(variable: str, text: str, kind: type) -> Any:
-    """What is wrong with it is told without showing it: it may hold secrets."""
+    """Error texts never contain the value: it may hold secrets."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidArgument(f"{variable} is no JSON: {error}") from None
+        raise InvalidArgument(f"{variable} is not valid JSON: {error}") from None
     if not isinstance(value, kind):
         raise InvalidArgument(f"{variable} must be a JSON {'list' if kind is list else 'object'}")
     return value

@@ -1,13 +1,13 @@
 """Tracing: spans for send, receive and settle, and the trace that travels with a message in its headers (W3C `traceparent`).
 
-How the hot routes use it; `tracing` is None unless it was switched on and opentelemetry-api is there, and then costs nothing:
+`tracing` is None, and costs nothing, unless it is switched on and opentelemetry-api is installed. The hot routes use it like this:
 
     tracing = open_tracing(config.otel)                                  # Tracing | None, once, when the server starts
 
     if tracing is None:
         ids = await perform(Send(queue, messages))
     else:
-        with tracing.sending(headers, queue, messages):                  # before the call is made: it writes into message.headers
+        with tracing.sending(headers, queue, messages):                  # before the call is created: it writes message.headers
             ids = await perform(Send(queue, messages))
 
         with tracing.receiving(headers, queue) as received:              # around the whole wait; no message, no span
@@ -18,7 +18,7 @@ How the hot routes use it; `tracing` is None unless it was switched on and opent
             outcomes = await perform(call)
 
 `headers` are those of the ASGI scope. Errors that leave a `with` are recorded in its span. Spans go where OpenTelemetry's own
-configuration says (OTEL_… variables and an SDK); with the API alone the trace of the request still travels on in the message.
+configuration sends them (OTEL_… variables and an SDK); with the API alone, the message still carries the trace of its request.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _log = logging.getLogger("rowq.server")
 AsgiHeaders = Iterable[tuple[bytes, bytes]]
 
 MAX_LINKS = 128
-"""As many as the SDK keeps of a span by default."""
+"""The SDK's default limit per span."""
 _NAMES = (b"traceparent", b"tracestate")
 _MARK = b'"traceparent"'
 _HEADERS = 7
-"""Where the encoded headers stand in a row of Receive.result."""
+"""The index of the encoded headers in a row of Receive.result."""
 
 _headers = msgspec.json.Decoder(dict[str, str])
 
@@ -64,7 +64,7 @@ def open_tracing(is_on: bool) -> Tracing | None:
 
 
 class Received:
-    """What a receive came to, for its span."""
+    """The result of a receive, for its span."""
 
     def __init__(self) -> None:
         self.rows: Sequence[Row] = ()
@@ -75,7 +75,7 @@ class Received:
 
 class Tracing:
     def __init__(self, provider: TracerProvider | None = None) -> None:
-        """Without a provider: the one that OpenTelemetry was configured with."""
+        """Without a provider: the one that OpenTelemetry is configured with."""
         from opentelemetry import trace
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -85,7 +85,7 @@ class Tracing:
 
     @contextmanager
     def sending(self, headers: AsgiHeaders, queue: str, messages: Sequence[Prepared]) -> Iterator[None]:
-        """A span `send <queue>`, whose context every message carries on unless its sender gave it one."""
+        """A span `send <queue>`, whose context every message carries unless its producer gave it one."""
         span = self._tracer.start_span(
             f"send {queue}",
             self._parent(headers),
@@ -101,7 +101,7 @@ class Tracing:
 
     @contextmanager
     def receiving(self, headers: AsgiHeaders, queue: str) -> Iterator[Received]:
-        """A span `receive <queue>` with links to where the messages were sent; none when there was no message and no error."""
+        """A span `receive <queue>` with links to the sends of its messages; no span without a message or an error."""
         received, started = Received(), time.time_ns()
         error: Exception | None = None
         try:
@@ -115,7 +115,7 @@ class Tracing:
 
     @contextmanager
     def settling(self, headers: AsgiHeaders, verb: str, count: int) -> Iterator[None]:
-        """A span `ack`, `nack` and so on; receipts may be of many queues, so it names none."""
+        """A span `ack`, `nack` and so on; receipts may come from many queues, so it names none."""
         span = self._tracer.start_span(verb, self._parent(headers), self._trace.SpanKind.CONSUMER, _attributes(verb, "settle", count))
         with self._trace.use_span(span, end_on_exit=True):
             yield
@@ -135,7 +135,7 @@ class Tracing:
         span.end()
 
     def _parent(self, headers: AsgiHeaders) -> Context:
-        """Where the request comes from; a span around the request that another instrumentation made goes first."""
+        """The request's parent context; a span that another instrumentation has opened around the request takes precedence."""
         from opentelemetry import context
 
         current = context.get_current()
@@ -153,7 +153,7 @@ class Tracing:
 
 
 def _put_into(messages: Sequence[Prepared], carried: dict[str, str]) -> None:
-    """Not where there is a trace already, nor where the headers would become too large: a trace is not worth a refusal."""
+    """Skips messages that already have a trace, and those whose headers would become too large: a trace must not cause a rejection."""
     plain = msgspec.json.encode(carried)
     for message in messages:
         if message.headers is None:

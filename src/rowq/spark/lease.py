@@ -1,7 +1,7 @@
-"""A queue as a stream that consumes it. The ledger fixes which messages are in a batch before Spark can write the batch down.
+"""A queue as a stream that consumes it. The ledger fixes which messages are in a batch before Spark can record the batch.
 
-Spark asks for the latest offset after `start` only when all up to `start` is in its commit log. So that question is the ack; `commit`
-comes later, for the last batch of a run never, and is an ack once more.
+Spark asks for the latest offset after `start` only when everything up to `start` is in its commit log. So that request is the ack;
+`commit` comes later, never for the last batch of a run, and acks once more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ALL_AT_ONCE = 1_000_000
-"""What a batch may hold where Spark wants everything in one (trigger once); a transaction has to end some time."""
+"""The batch limit where Spark wants everything in one batch (trigger once): a transaction must not grow without bound."""
 
 
 class Share(InputPartition):
@@ -35,14 +35,14 @@ class Share(InputPartition):
 
 
 class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark makes one in the driver's own process, which holds the stream, and one in every task, which only reads."""
+    """Spark creates one in the driver process, which holds the stream, and one in every task, which only reads."""
 
     def __init__(self, asked: Lease, columns: list[str]) -> None:
         self._asked = asked
         self._columns = columns
         self._holder: Holder | None = None
         self._is_bounded = False
-        """Whether the run ends with what is there at its beginning."""
+        """Whether the run ends with what is there at its start."""
         self._left: int | None = None
         """How many messages a run with availableNow may still take."""
         self._began: float | None = None
@@ -56,7 +56,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._is_bounded = True
-        if self._holder is not None:  # else it is counted when the checkpoint was looked at
+        if self._holder is not None:  # else it is counted once the checkpoint has been checked
             self._left = _in_sight(self._holder)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         holder.ack(holder.batch_of(end))
 
     def stop(self) -> None:
-        """The messages stay with the stream: Spark may have written their batch down, and will ask for it again."""
+        """The messages stay with the stream: Spark may have recorded their batch, and will ask for it again."""
         if self._holder is not None:
             self._holder.close()
 
@@ -110,8 +110,8 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._holder
 
     def _waits_for_more(self, holder: Holder) -> bool:
-        """Whether a batch would be smaller than wished, and the time to wait for more is not over. The first one comes at once: it may
-        have been leased before a crash."""
+        """Whether a batch would be too small and there is still time to wait for more. The first one is taken at once: it may have been
+        leased before a crash."""
         least = self._asked.least
         if least is None or self._left is not None or self._began is None:
             return False
@@ -119,5 +119,5 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _in_sight(holder: Holder) -> int:
-    """All that a run may take that ends with what is there now."""
+    """All that a run may take if it ends with what is there now."""
     return holder.waiting(with_scheduled=True) + holder.held()

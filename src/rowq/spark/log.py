@@ -1,4 +1,4 @@
-"""History and audit as a stream that only looks. A line is read once nothing before it can appear any more: see Tabular.settled."""
+"""History and audit as a read-only stream. A line is read once no earlier one can appear any more: see Tabular.settled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger("rowq.spark")
 
 
 class Lines(InputPartition):
-    """Lines above one and up to another, for one task."""
+    """Lines after one and up to another, for one task."""
 
     def __init__(self, after: int, upto: int, queues: tuple[str, ...] | None) -> None:
         super().__init__((after, upto))
@@ -42,7 +42,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._queues: tuple[str, ...] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Without a landmark: before a line that the user names, others may appear still."""
+        """Without a landmark: earlier lines may still appear before a line that the user names."""
         first = self._first()
         return self._place(first, first, 0)
 
@@ -66,8 +66,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._tabular is None else {"table": self._asked.table, "line": self._tabular.settled(self._asked.table)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """By the offsets alone, so that a batch is the same after a restart. Spark does not write the first offset down, and asks for it
-        again; `latest` is elsewhere then, and the end of the batch knows where it was."""
+        """From the offsets alone, so that a batch is the same after a restart. Spark does not record the first offset and asks for it
+        again; by then `latest` has moved, but the end of the batch records where it was."""
         goes_on = (
             all(start.get(name, 0) == end.get(name, 0) for name in ("identity", "first", "beginning")) and start["line"] <= end["line"]
         )
@@ -92,14 +92,14 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._tabular.close()
 
     def _first(self) -> int:
-        """Where a new query begins. Before a moment that the user names nothing is given, so it begins with the first line."""
+        """Where a new query begins. A start time given by the user is a filter, so reading begins with the first line."""
         if self._asked.start == LATEST:
             return self._open().settled(self._asked.table)
         return 0 if self._asked.start == EARLIEST else int(self._asked.start)
 
     def _begun(self, offset: dict[str, Any]) -> tuple[int, int, int]:
-        """The line at which the query began, the one up to which all was read, and how often it began anew; refused if this database
-        cannot have said so."""
+        """The line at which the query began, the line up to which all was read, and how often it was restarted from the beginning; refused
+        if it cannot come from this database."""
         if offset.get("table") != self._asked.table:
             told = offset.get("table", "another kind of source")
             raise CheckpointMismatch(f"the checkpoint is of {told!r}, and table is {self._asked.table!r}: use a new checkpoint")
@@ -108,7 +108,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if fault is None:
             return int(offset["first"]), line, beginning
         if not self._asked.fails_on_loss:
-            _log.warning("the %s is not the one of the checkpoint, which is at line %s; it goes on from line 0", self._asked.table, line)
+            _log.warning("the %s is not the one of the checkpoint, which is at line %s; continuing from line 0", self._asked.table, line)
             return 0, 0, beginning + 1
         raise CheckpointMismatch(
             f"the checkpoint has read {self._asked.table} up to line {line}, and the database {fault}; start with a new checkpoint, "
@@ -118,12 +118,12 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _fault_of(self, offset: dict[str, Any], line: int) -> str | None:
         tabular = self._open()
         if offset.get("identity") != self._identity:
-            return "is another one"
+            return "is a different one"
         if line > tabular.last_line(self._asked.table):
             return "has fewer lines: it was restored"
         if "landmark" in offset:
             then, now = offset["landmark"], tabular.landmark(self._asked.table, line)
-            # One that is gone, by its age or with its queue, says nothing. Where there was none, none can have come.
+            # A landmark that is gone, by age or with its queue, proves nothing. Where there was none, none can have appeared.
             if now is not None and now != then and (then is None or now[0] >= then[0]):
                 return "has other lines: it was restored, and others were written since"
         return None

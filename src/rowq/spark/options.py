@@ -1,4 +1,4 @@
-"""Every option of `format("rowq")`: read once, at the edge, into values that the rest can rely on."""
+"""Every option of `format("rowq")`: parsed once, at the edge, into checked values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXACTLY_ONCE, DIRECT = "exactly_once", "direct"
 BY_GROUP, BY_BATCH = "group", "batch"
 
 _OF_SPARK = {"checkpointlocation", "queryname", "outputmode"}
-"""Options that Spark understands itself, and hands on all the same."""
+"""Options of Spark itself, which it passes on to the source."""
 
 
 class Option(Struct, frozen=True):
@@ -83,7 +83,7 @@ OPTIONS = (
 )
 
 OTHER_NAMES = {"dedupeKeyColumn": "keyColumn", "partitionBy": "preserveOrder"}
-"""As other connectors say it."""
+"""Names that other connectors use."""
 
 _KNOWN = {option.name.lower(): option for option in OPTIONS}
 _MEANT = {other.lower(): name.lower() for other, name in OTHER_NAMES.items()}
@@ -91,7 +91,7 @@ _PURPOSES = {READ: "a batch read", LEASE: "a stream with mode=lease", LOG: "a st
 
 
 class Given:
-    """What the user said, each value checked by itself. Whether it fits what is being done is known only later: see `use`."""
+    """The user's options, each value checked by itself. Whether it suits the operation is known only later: see `use`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values: dict[str, Any] = {}
@@ -106,14 +106,14 @@ class Given:
         return name in self._values
 
     def __getitem__(self, name: str) -> Any:
-        """What was given, else the default, else None."""
+        """The given value, else the default, else None."""
         if name in self._values:
             return self._values[name]
         option = _KNOWN[name.lower()]
         return None if option.default is None else option.parse(option.default)
 
     def use(self, purpose: str) -> None:
-        """Refuses what means nothing here, so that nobody believes it did something."""
+        """Refuses options that have no effect here, so that users do not rely on them."""
         for name in self._values:
             uses = _KNOWN[name.lower()].uses
             if purpose not in uses:
@@ -146,5 +146,5 @@ def _parse(option: Option, text: str) -> Any:
     try:
         return option.parse(str(text))
     except ValueError as error:
-        shown = "this" if option.name == "url" else repr(text)  # it may hold a password
-        raise InvalidArgument(f"option {option.name}: {shown} will not do, it takes {error}") from None
+        shown = "this" if option.name == "url" else repr(text)  # it may contain a password
+        raise InvalidArgument(f"option {option.name}: {shown} is not valid; it takes {error}") from None

@@ -1,5 +1,5 @@
-"""Batches that are leased before Spark asks for them: by a thread of the process that holds the stream, while Spark works on the one
-before. What it makes is found by the next `take`, as a batch that a crash has left is."""
+"""Batches leased before Spark asks for them, by a thread of the process that holds the stream, while Spark processes the previous one. The
+next `take` finds them, as it finds a batch left by a crash."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rowq.errors import RowqError
 _log = logging.getLogger("rowq.spark")
 
 LONGEST_FAREWELL = 5.0
-"""Seconds that a transaction has to come to its end."""
+"""Seconds that a transaction has to finish."""
 
 
 class Wish(Struct, frozen=True):
-    """Batches behind the one that Spark works on; no more of them once they hold `enough` messages."""
+    """Batches after the one that Spark processes; no more of them once they hold `enough` messages."""
 
     after: int
     most: int
@@ -26,7 +26,7 @@ class Wish(Struct, frozen=True):
 
 
 class Prefetcher:
-    """`lease` makes one batch and gives its number; `wish.after` while there is too little to take, None when the wish is fulfilled."""
+    """`lease` creates one batch and gives its number; `wish.after` while there is too little to take, None when the wish is fulfilled."""
 
     def __init__(self, lease: Callable[[Wish], int | None], pause: float) -> None:
         self._lease = lease
@@ -38,7 +38,7 @@ class Prefetcher:
         self._thread.start()
 
     def ask(self, wish: Wish | None) -> None:
-        """In place of the wish before."""
+        """Replaces the previous wish."""
         with self._changed:
             self._wish = wish
             self._changed.notify()
@@ -59,7 +59,7 @@ class Prefetcher:
                     self._changed.wait_for(lambda wish=wish: self._is_closed or self._wish is not wish, self._pause)  # type: ignore[misc]
 
     def _next(self) -> Wish | None:
-        """None is the end."""
+        """None means the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._wish is not None)
             return None if self._is_closed else self._wish
@@ -67,6 +67,6 @@ class Prefetcher:
     def _try(self, wish: Wish) -> int | None:
         try:
             return self._lease(wish)
-        except RowqError as error:  # the next question of Spark's meets it too, and there it can be told
+        except RowqError as error:  # Spark's next request fails with it too, and reports it there
             _log.warning("nothing is leased ahead of batch %s: %s", wish.after, error)
             return None

@@ -1,4 +1,4 @@
-"""Rows of Arrow batches into queues: put down by any number of processes, and published by one of them, once.
+"""Rows of Arrow batches into queues: staged by any number of processes, and published by one of them, once.
 
     with open_publisher(url) as publisher:
         count = publisher.stage(stage, batches, Mapping(queue="orders"))      # each task, under a name that is never used twice
@@ -38,12 +38,12 @@ __all__ = ["Mapping", "Publisher", "open_publisher"]
 
 T = TypeVar("T")
 ROWS, MOST_ROWS, _BYTES = 10_000, 1_000_000, 8 << 20
-"""What is written by one transaction when rows are put down, or sent directly: so many, and about so much."""
+"""How much one transaction writes when rows are staged or sent directly: rows by default, maximum rows, and approximate bytes."""
 _LONGEST_STAGE, _LONGEST_WRITER = 64, 255
 
 
 def open_publisher(url: str, *, actor: str | None = None, rows: int = ROWS) -> Publisher:
-    """Nothing is opened before it is needed. `actor`: who is named in the audit. `rows`: how many a transaction writes at most."""
+    """Opens nothing before it is needed. `actor`: the name in the audit. `rows`: how many a transaction writes at most."""
     if type(rows) is not int or not 1 <= rows <= MOST_ROWS:
         raise InvalidArgument(f"one transaction writes between 1 and {MOST_ROWS} rows, not {rows!r}")
     return Publisher(url, actor, rows)
@@ -58,8 +58,8 @@ class Publisher:
         self._driver: ArrowDriver | None = None
 
     def stage(self, stage: str, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> int:
-        """Puts the rows down under a name that nobody uses twice, and says how many there are. A row that its queue would not take
-        raises the error of a send, with the row's number; what was put down before it is never published, and swept in a day."""
+        """Stages the rows under a name that is never reused, and gives their count. A row that its queue would refuse raises the error of a
+        send, with the row's number; what was staged before it is never published, and removed after a day."""
         _check_name(stage, "the name of a stage", _LONGEST_STAGE)
         place = 0
         driver = self._open_driver()
@@ -72,26 +72,26 @@ class Publisher:
         return place
 
     def publish(self, writer: str, version: int, stages: Sequence[tuple[str, int]], *, kept: int | None = None) -> bool:
-        """Makes messages of all that was put down under these names, in one transaction; each comes with its count. False when this
-        version of the writer was published before. QueueFull, IdTaken and StagingLost leave everything as it was. In a queue the
-        messages of a stage keep their order, but those with a key, a group, an id or a time of their own come behind the others.
-        `kept`: how many versions are remembered, where a writer counts up and never asks for older ones; else all are."""
+        """Turns everything staged under these names into messages, in one transaction; each name comes with its count. False if this
+        version of the writer was published before. QueueFull, IdTaken and StagingLost leave everything unchanged. Within a queue the
+        messages of a stage keep their order, but those with a key, a group, an id or a time of their own come after the others. `kept`: how
+        many versions are remembered, for a writer that counts up and never asks for older ones; else all are."""
         _check_name(writer, "a writer", _LONGEST_WRITER)
         if type(version) is not int or not 0 <= version < 1 << 62:
             raise InvalidArgument(f"a version is a whole number from 0 on, not {version!r}")
         return self._publish(lambda tx: staging.publish(tx, writer, version, stages, kept), stages)
 
     def publish_unnumbered(self, stages: Sequence[tuple[str, int]]) -> None:
-        """The same for whoever never asks a second time, and nothing is remembered of it. It still happens once: what was put down is
-        gone with the first time, and the second one would raise StagingLost."""
+        """The same for a writer that never repeats itself; nothing is remembered. It still happens once: the first call uses up what was
+        staged, and a second one would raise StagingLost."""
         self._publish(lambda tx: staging.publish_stages(tx, stages), stages)
 
     def discard(self, stages: Sequence[tuple[str, int]]) -> None:
-        """What was put down under these names will not be published."""
+        """What was staged under these names will not be published."""
         self._run(Execute(lambda tx: staging.discard(tx, [stage for stage, _ in stages]), durable=False))
 
     def send_directly(self, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> int:
-        """Sends as the rows come, a few thousand at a time: whoever is cut off and begins again sends some of them twice."""
+        """Sends rows as they arrive, a few thousand at a time: a writer that is interrupted and starts again sends some of them twice."""
         count = 0
         for messages in self._prepared(batches, mapping):
             by_queue: defaultdict[str, list[Prepared]] = defaultdict(list)
@@ -143,7 +143,7 @@ class Publisher:
 
 
 class _Bounds:
-    """What queues say of the payloads that they take; read once for each of them."""
+    """The payload limits of queues, each read once."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -177,7 +177,7 @@ def _check_moment(message: Prepared, row: int, now: int) -> None:
 
 def _check_schema(known: Known, message: Prepared, row: int) -> None:
     if message.format == Format.BYTES:
-        raise PayloadRejected(f"row {row}: the payload is bytes, and the queue's schema asks for JSON")
+        raise PayloadRejected(f"row {row}: the payload is bytes, but the queue's schema requires JSON")
     try:
         check_payload(known, decode(message.format, message.payload))
     except RowqError as error:

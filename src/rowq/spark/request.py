@@ -1,4 +1,4 @@
-"""What is asked of the source, as plain values that travel to executors: a batch read, two kinds of streams, a write."""
+"""What the user asks of the source, as plain values that travel to executors: a batch read, two kinds of streams, a write."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _log = logging.getLogger("rowq.spark")
 
 _PRIORITIES = ("min_priority", "max_priority")
 WHERE = {"messages": _PRIORITIES, "dead": ("reason", *_PRIORITIES), "history": ("outcome", *_PRIORITIES), "audit": ("event",)}
-"""What option `where` may say of a table. Times and states have options of their own."""
+"""Fields that option `where` accepts for each table. Times and states have options of their own."""
 _SINK_COLUMNS = {
     **{name: name for name in ("payload", "format", "headers", "key", "group", "priority", "delay", "at", "ttl", "deadline", "id")},
     "queue": "queue_column",
     "maxAttempts": "max_attempts",
 }
-"""How options name a column, without the `Column` behind it, and how a mapping does."""
+"""The names of columns in options, without their suffix `Column`, and in a mapping."""
 
 
 class Queues(Struct, frozen=True):
-    """By their names, or by a pattern, or all of them where neither is given."""
+    """Queues by name or by pattern; all of them if neither is given."""
 
     names: tuple[str, ...] | None = None
     pattern: str | None = None
     creates: bool = False
 
     def resolve(self, at: Address, *, insists: bool = False) -> tuple[str, ...] | None:
-        """The names, as they are now; None means all. A queue that does not exist may be mistyped: a batch read warns of it, and a stream,
-        which would wait for ever, insists on it."""
+        """The current names; None means all. A missing queue may be mistyped: a batch read warns about it, and a stream, which would wait
+        for ever, insists on it."""
         if self.names is None and self.pattern is None:
             return None
         with rowq.connect(at.url(), upkeep=False, migrate=False) as broker:
@@ -49,7 +49,7 @@ class Queues(Struct, frozen=True):
                 return self.names
             found = tuple(each.queue for each in broker.queues() if re.fullmatch(self.pattern or "", each.queue))
         if not found:
-            raise InvalidArgument(f"option queuePattern: no queue is named like {self.pattern!r}; `rowq stats` lists them")
+            raise InvalidArgument(f"option queuePattern: no queue name matches {self.pattern!r}; `rowq stats` lists them")
         return found
 
     def _look_for(self, broker: rowq.Broker, name: str, *, insists: bool) -> None:
@@ -141,7 +141,7 @@ def to_read(given: Given) -> Read:
     where = given["where"] or ()
     for name, _ in where:
         if name not in WHERE[table]:
-            raise InvalidArgument(f"option where: {table} cannot be chosen by {name!r}; it takes {', '.join(WHERE[table])}")
+            raise InvalidArgument(f"option where: {table} cannot be filtered by {name!r}; it takes {', '.join(WHERE[table])}")
     return Read(_address(given), _queues(given), table, _parts(given), given["states"], where, first, last, since_ms, until_ms)
 
 
@@ -150,11 +150,11 @@ def to_lease(given: Given) -> Lease:
     stream = given.need("streamId", "a name for this consumer, the same at every start; no two queries that run at a time may share it")
     queues = _queues(given)
     if queues.names is None and queues.pattern is None:
-        raise InvalidArgument("a stream takes messages away: name its queues with option queue, queues or queuePattern")
+        raise InvalidArgument("a stream consumes messages: name its queues with option queue, queues or queuePattern")
     least, most = given["minMessagesPerTrigger"], given["maxMessagesPerTrigger"]
     if least is not None and least > most:
         raise InvalidArgument(
-            f"option minMessagesPerTrigger is above maxMessagesPerTrigger ({least} > {most}): no batch could have so many"
+            f"option minMessagesPerTrigger is above maxMessagesPerTrigger ({least} > {most}): no batch could be that large"
         )
     if least is not None and given["prefetchBatches"]:
         raise InvalidArgument(
@@ -164,7 +164,7 @@ def to_lease(given: Given) -> Lease:
     timeout_ms, beat_ms = given["streamTimeout"], given["heartbeatInterval"]
     if timeout_ms is not None and timeout_ms < 3 * beat_ms:
         raise InvalidArgument(
-            "option streamTimeout must be at least three times heartbeatInterval, or streams at work would be taken for dead"
+            "option streamTimeout must be at least three times heartbeatInterval, or running streams would be considered dead"
         )
     return Lease(
         _address(given),
@@ -212,10 +212,10 @@ def to_write(given: Given, fields: list[str]) -> Write:
     mapping = Mapping(queue=queue, payload_as=given["payloadAs"], **columns)
     application, version = given["txnAppId"], given["txnVersion"]
     if (application is None) != (version is None):
-        raise InvalidArgument("options txnAppId and txnVersion belong together: who writes, and the number of the write; give both or none")
+        raise InvalidArgument("options txnAppId and txnVersion belong together: the writer, and the number of the write; give both or none")
     is_direct = given["deliveryMode"] != EXACTLY_ONCE
     if is_direct and (application is not None or "sinkId" in given):
-        raise InvalidArgument("option deliveryMode=direct sends at least once, and knows no txnAppId, txnVersion or sinkId: leave them out")
+        raise InvalidArgument("option deliveryMode=direct sends at least once without txnAppId, txnVersion or sinkId: leave them out")
     transaction = None if application is None else (application, version)
     if given["batchSize"] > MOST_ROWS:
         raise InvalidArgument(f"option batchSize: one transaction writes up to {MOST_ROWS} rows, not {given['batchSize']}")

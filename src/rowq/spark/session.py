@@ -1,4 +1,4 @@
-"""A Spark session that is ready for queues: Java found, workers with this Python, times in UTC. It finds the source by itself."""
+"""A Spark session ready for queues: Java found, workers with this Python, times in UTC. It finds the source by itself."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def session(master: str = "local[*]", app: str = "rowq", **conf: object) -> Spar
 
 
 def register(spark: SparkSession) -> None:
-    """Makes `format("rowq")` known to a session whose own Python has no rowq: one on a Spark Connect server, for instance. All others
-    find it by themselves, through the module `pyspark_rowq`."""
+    """Makes `format("rowq")` known to a session whose own Python has no rowq, such as one on a Spark Connect server. All others find it by
+    themselves, through the module `pyspark_rowq`."""
     check_installed()
     from rowq.spark.source import RowqSource
 
@@ -56,14 +56,14 @@ def check_installed() -> None:
 
 
 def _prepare_environment() -> None:
-    """Before the JVM starts, which passes its environment on. Workers that ran another Python would not find rowq."""
+    """Runs before the JVM starts, which inherits the environment. Workers with another Python would not find rowq."""
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
 def _sized(master: str) -> dict[str, object]:
-    """Spark cuts every shuffle into 200 parts, which suits a cluster; a stream on one machine would spend its time on empty ones."""
+    """Spark splits every shuffle into 200 parts, which suits a cluster; a stream on one machine would spend its time on empty ones."""
     return {"spark.sql.shuffle.partitions": os.cpu_count() or 1} if master.startswith("local") else {}
 
 

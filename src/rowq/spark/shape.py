@@ -1,4 +1,4 @@
-"""Which columns a DataFrame of ours has: those of the table, fewer if the user says so, with the lease's if asked for."""
+"""The columns of a DataFrame: those of the table, fewer if the user chooses, plus the lease's on request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def schema_of(given: Given) -> StructType:
-    """What is read where the user gives no schema of their own. Whether it is a batch or a stream, Spark does not tell us here."""
+    """The schema if the user gives none. Spark does not say here whether it is for a batch or a stream."""
     full = _full(given)
     names = given["columns"] or [name for name in full.names if name != "headers" or given["includeHeaders"]]
     unknown = [name for name in names if name not in full.names]
@@ -27,7 +27,7 @@ def schema_of(given: Given) -> StructType:
 
 
 def columns_of(given: Given, schema: StructType) -> list[str]:
-    """The names to read. A schema that the user gives may leave columns out; it cannot make others of them."""
+    """The names to read. A schema given by the user may leave columns out, but not change them."""
     full = _full(given)
     asked = to_arrow_schema(schema, timezone="UTC")
     for field in asked:

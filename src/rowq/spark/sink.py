@@ -1,4 +1,4 @@
-"""DataFrames into queues. Tasks put messages down; one transaction makes them messages, or finds that it did so before."""
+"""DataFrames into queues. Tasks stage rows; one transaction turns them into messages, or finds that it has done so before."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 KEPT = 200
-"""How many batches of a stream are remembered as published: Spark plays the last one again, and keeps a hundred itself."""
+"""How many batches of a stream are remembered as published: Spark replays the last one, and keeps a hundred itself."""
 
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What one task has put down; `query` is the id that a stream keeps in its checkpoint."""
+    """What one task has staged; `query` is the id that a stream keeps in its checkpoint."""
 
     stage: str | None
     count: int
@@ -59,9 +59,9 @@ class StreamSink(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         queries = {each.query for each in _staged(messages)}
         if None in queries and not self._asked.is_direct:
-            raise InvalidArgument("Spark does not tell which query this is, so its batches cannot be told apart: use deliveryMode=direct")
-        for query in queries:  # one, or none where there was no task
-            # A new checkpoint counts from 0 again: its batches are others, and its query's id tells them apart.
+            raise InvalidArgument("Spark does not report the id of the query, so its batches cannot be told apart: use deliveryMode=direct")
+        for query in queries:  # one, or none if there was no task
+            # A new checkpoint counts from 0 again: its batches are different ones, told apart by the id of its query.
             _publish(self._asked, f"sink:{self._asked.sink}:{query}", batchId, messages, KEPT)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002  # Spark's
@@ -74,7 +74,7 @@ def _write(asked: Write, batches: Iterator[pa.RecordBatch]) -> Staged:
     with _open(asked) as publisher:
         if asked.is_direct:
             return Staged(None, publisher.send_directly(batches, asked.mapping), query)
-        # Spark's own ids of tasks begin anew with each application, so that a stage left by a crash would be taken for this one.
+        # Spark's task ids start over with each application: a stage left by a crash would be mistaken for this one.
         stage = str(uuid.uuid4())
         return Staged(stage, publisher.stage(stage, batches, asked.mapping), query)
 
@@ -82,7 +82,7 @@ def _write(asked: Write, batches: Iterator[pa.RecordBatch]) -> Staged:
 def _publish(
     asked: Write, writer: str | None, version: int, messages: Sequence[WriterCommitMessage | None], kept: int | None = None
 ) -> None:
-    """Without a writer nobody will ever ask whether this was published, and nothing is noted of it."""
+    """Without a writer the publication is not recorded: it is never asked for again."""
     stages = _stages(messages)
     if not asked.is_direct and stages:
         with _open(asked) as publisher:
@@ -104,7 +104,7 @@ def _stages(messages: Sequence[WriterCommitMessage | None]) -> list[tuple[str, i
 
 
 def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
-    """Those of tasks that came to an end."""
+    """Those of tasks that finished."""
     return [each for each in messages if isinstance(each, Staged)]
 
 

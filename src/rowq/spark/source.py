@@ -1,4 +1,4 @@
-"""`format("rowq")`: where Spark asks for readers and writers. Made in many processes, so it holds nothing but what the user said."""
+"""`format("rowq")`: where Spark requests readers and writers. Created in many processes, so it holds only the user's options."""
 
 from __future__ import annotations
 

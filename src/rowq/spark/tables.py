@@ -1,4 +1,4 @@
-"""The tables of a queue as Arrow, for whoever wants all of them: data pipelines, in any process.
+"""The tables of a queue as Arrow, for data pipelines that read all of them, in any process.
 
     with open_tabular("postgresql://…") as tabular:
         bounds = tabular.bounds("history", queues=None)
@@ -6,7 +6,7 @@
             for batch in tabular.read(piece, queues=None):
                 …
 
-A piece is plain data: it can be read by another process, on another host. Nothing is taken out of a queue.
+A piece is plain data: another process can read it, on another host. Reading takes nothing out of a queue.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 def open_tabular(url: str) -> Tabular:
-    """Nothing is opened before it is needed."""
+    """Opens nothing before it is needed."""
     return Tabular(url)
 
 
@@ -58,12 +58,12 @@ class Tabular:
     def bounds(
         self, kind: str, *, queues: Sequence[str] | None, since_ms: int | None = None, until_ms: int | None = None
     ) -> tuple[int, int] | None:
-        """The first and the last number of a table, for `pieces`; None where it is empty. They may lie further apart than what a read
-        gives: times only narrow the history of named queues."""
+        """The first and the last number of a table, for `pieces`; None if it is empty. They may lie further apart than what a read gives:
+        times only narrow the history of named queues."""
         return self._insist(lambda: self._ask(lambda session: _bounds(session, check_kind(kind), queues, since_ms, until_ms)))
 
     def pieces(self, kind: str, bounds: tuple[int, int], parts: int, most: int | None) -> list[Piece]:
-        """Ranges of the same width: so many, or more where none may be wider than `most`."""
+        """Ranges of the same width: `parts` of them, or more if none may be wider than `most`."""
         first, last = bounds
         width = last - first + 1
         if width < 1 or parts < 1 or (most is not None and most < 1):
@@ -81,9 +81,9 @@ class Tabular:
         columns: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of a piece, as they are at one moment. `queues`: None for all of them.
+        """All rows of a piece, from one snapshot. `queues`: None for all of them.
 
-        `where` takes, each only where it applies: `state` (or several with commas), `reason`, `outcome`, `event`; `since` and `until`,
+        `where` takes, where applicable: `state` (or several with commas), `reason`, `outcome`, `event`; `since` and `until`,
         milliseconds since 1970 of the sending (messages), the death (dead), the end (history), the event (audit), the second one not
         included; `min_priority` and `max_priority`.
         """
@@ -103,13 +103,13 @@ class Tabular:
     def read_lines(
         self, kind: str, after: int, upto: int, *, queues: Sequence[str] | None, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Lines of a log behind one line and up to another, in order. Up to a settled line the answer is always the same."""
+        """Lines of a log after one line and up to another, in order. Up to a settled line the result is always the same."""
         if upto > after:
             yield from self.read(Piece(check_log(kind), after + 1, upto), queues=queues, columns=columns)
 
     def read_slice(self, slice: Slice, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The messages of a part of a stream's batch, in their order, with `_stream`, `_batch` and `_place`. Those in quarantine are left
-        out. Where one is missing, an error comes instead of the end: what was read until then is not the batch."""
+        """The messages of a part of a stream's batch, in order, with `_stream`, `_batch` and `_place`. Quarantined ones are left out. If
+        one is missing, an error is raised instead of the end: what was read until then is not the batch."""
         fields = pa.schema([*SCHEMAS["messages"], *PLACE_COLUMNS])
         schema = chosen_columns(fields, columns, "messages of a stream")
         values = {"stream": slice.stream, "batch": slice.batch, "first": slice.first, "last": slice.last}
@@ -124,23 +124,23 @@ class Tabular:
                 raise lost(session, slice, found)
 
     def settled(self, kind: str) -> int:
-        """Up to this line of `history` or `audit` nothing will appear any more that is not there now. It may lag behind open
-        transactions, and waits for them for no more than a second."""
+        """Up to this line of `history` or `audit` nothing new will appear. It may lag behind open transactions, and waits for them for at
+        most a second."""
         _, _, watermark = self._open()
         return self._insist(lambda: watermark.settled(check_log(kind)))
 
     def last_line(self, kind: str) -> int:
-        """The last line that was written, whether or not it is settled."""
+        """The last line written, settled or not."""
         return self._insist(lambda: self._ask(lambda session: int(session.rows(f"last_line_{check_log(kind)}")[0][0])))
 
     def landmark(self, kind: str, line: int) -> list[int] | None:
-        """The last line that is there at or before one: its number, whose it is and of when. In a restored log that has grown since, the
-        same number is on another line; None where all of them are gone."""
+        """The last line at or before a given one: its number, its message and its time. In a restored log that has grown since, the same
+        number is on another line; None if all of them are gone."""
         found = self._insist(lambda: self._ask(lambda session: session.rows(f"landmark_{check_log(kind)}", line=line)))
         return [int(value) for value in found[0]] if found else None
 
     def identity(self) -> int:
-        """The number that tells this queue from any other, whatever address it is reached by."""
+        """A number that identifies this database, whatever address it is reached by."""
         dialect, _, _ = self._open()
         return dialect.identity()
 
@@ -164,7 +164,7 @@ class Tabular:
         return self._opened
 
     def _named(self, kind: str, queues: Sequence[str] | None) -> dict[str, Any]:
-        """A log may tell of queues that are gone; messages are in queues that are listed."""
+        """A log may contain queues that are gone; messages are in queues that are listed."""
         if kind in LOGS:
             return {"every": int(queues is None), "queues": check_queues(queues)}
         if queues is not None:
@@ -177,7 +177,7 @@ class Tabular:
             return question(session)
 
     def _insist(self, attempt: Callable[[], T]) -> T:
-        """A connection may have broken while nobody used it."""
+        """Retries: an idle connection may have broken."""
         for _ in range(_MOST_TRIES - 1):
             with suppress(TryAgain):
                 return attempt()
@@ -231,13 +231,13 @@ def check_queues(queues: Sequence[str] | None) -> list[str]:
 
 def check_kind(kind: str) -> str:
     if kind not in KINDS:
-        raise InvalidArgument(f"{kind!r} is no table; tables are: {', '.join(KINDS)}")
+        raise InvalidArgument(f"{kind!r} is not a table; tables are: {', '.join(KINDS)}")
     return kind
 
 
 def check_log(kind: str) -> str:
     if kind not in LOGS:
-        raise InvalidArgument(f"{kind!r} is no log; logs are: {', '.join(LOGS)}")
+        raise InvalidArgument(f"{kind!r} is not a log; logs are: {', '.join(LOGS)}")
     return kind
 
 
@@ -251,17 +251,17 @@ def chosen_columns(schema: pa.Schema, columns: Sequence[str] | None, what: str) 
 
 
 def weight(schema: pa.Schema) -> dict[str, int]:
-    """What need not be sent where nobody asks for it."""
+    """Leaves out payloads and headers that are not requested."""
     wants_payload = "payload" in schema.names or "payload_text" in schema.names
     return {"with_payload": int(wants_payload), "with_body": int(wants_payload or "format" in schema.names or "headers" in schema.names)}
 
 
 def to_queries(kind: str, states: Sequence[str] | None) -> list[tuple[str, str | None]]:
-    """The queries to ask, and the state of the messages that each gives."""
+    """The queries to run, and the state of the messages that each gives."""
     if kind == "messages":
         unknown = [state for state in states or () if state not in _STATES]
         if unknown:
-            raise InvalidArgument(f"{unknown[0]!r} is no state; states are: {', '.join(_STATES)}")
+            raise InvalidArgument(f"{unknown[0]!r} is not a state; states are: {', '.join(_STATES)}")
         return [(f"table_{place}", str(state)) for state in (states or _STATES) for place in _STATES[state]]
     if states is not None:
         raise InvalidArgument(f"states are for messages: {kind} has none")
@@ -273,13 +273,13 @@ def to_queries(kind: str, states: Sequence[str] | None) -> list[tuple[str, str |
 def to_values(kind: str, where: dict[str, Any]) -> dict[str, Any]:
     unknown = [name for name in where if name not in _PREDICATES[kind]]
     if unknown:
-        raise InvalidArgument(f"{kind} cannot be chosen by {unknown[0]!r}; there are: {', '.join(_PREDICATES[kind])}")
+        raise InvalidArgument(f"{kind} cannot be filtered by {unknown[0]!r}; filters are: {', '.join(_PREDICATES[kind])}")
     values: dict[str, Any] = dict.fromkeys([*_TEXTS, *_NUMBERS.values()])
     for name, value in where.items():
         if name in _NUMBERS:
             values[_NUMBERS[name]] = _whole(name, value)
         elif not isinstance(value, str) or not value.isascii() or "\0" in value:
-            raise InvalidArgument(f"{name} must be a word of the audit or of a message's end, such as rejected, not {value!r}")
+            raise InvalidArgument(f"{name} must be an event of the audit or an outcome of a message, such as rejected, not {value!r}")
         else:
             values[name] = value
     return values
@@ -287,7 +287,7 @@ def to_values(kind: str, where: dict[str, Any]) -> dict[str, Any]:
 
 def _whole(name: str, value: object) -> int:
     try:
-        number = int(value)  # type: ignore[call-overload]  # whatever it is
+        number = int(value)  # type: ignore[call-overload]  # any type
     except (TypeError, ValueError):
         raise InvalidArgument(f"{name} must be a whole number, not {value!r}") from None
     if abs(number) >> 62:

@@ -1,4 +1,4 @@
-"""What the value of an option may look like. Each function takes the text, and raises ValueError with what would do instead."""
+"""Parsers for the values of options. Each takes the text, and raises ValueError with what is expected instead."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def size(given: str) -> int:
 
 
 def duration(given: str) -> int:
-    """Milliseconds. A number alone is seconds, as everywhere in rowq."""
+    """Milliseconds. A bare number is seconds, as everywhere in rowq."""
     seconds = read_seconds(given.lower())
     if seconds is None or seconds * 1000 > LONGEST_MS:
         raise ValueError("a duration such as 500ms, 10s, 15m or 2h; at most 366d")
@@ -57,7 +57,7 @@ def duration(given: str) -> int:
 
 
 def period(given: str) -> int:
-    """A duration of something that is done again and again."""
+    """The duration of something repeated."""
     ms = duration(given)
     if ms < 10:
         raise ValueError("a duration of at least 10ms")
@@ -70,7 +70,7 @@ def limit(given: str) -> int | None:
 
 
 def moment(given: str) -> int:
-    """Milliseconds since 1970: as such, or as ISO 8601, which is UTC where it names no zone."""
+    """Milliseconds since 1970: as a number, or as ISO 8601, which is UTC if it has no timezone."""
     if re.fullmatch(r"\d{1,15}", given):
         return int(given)
     try:
@@ -83,13 +83,13 @@ def moment(given: str) -> int:
 def position(given: str) -> int | str:
     if given.lower() in (EARLIEST, LATEST):
         return given.lower()
-    return _whole(given, 0, "earliest, latest, or a number of a row")
+    return _whole(given, 0, "earliest, latest, or the number of a row")
 
 
 def names(given: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(name.strip() for name in given.split(",")))
     if not all(found):
-        raise ValueError("names with commas between them")
+        raise ValueError("names separated by commas")
     return found
 
 
@@ -104,7 +104,7 @@ def pattern(given: str) -> str:
 def pairs(given: str) -> tuple[tuple[str, str], ...]:
     found = [tuple(part.strip() for part in pair.partition("=")[::2]) for pair in given.split(";") if pair.strip()]
     if not found or not all(name and value for name, value in found):
-        raise ValueError("name=value, several of them with ; between them")
+        raise ValueError("name=value, separated by ;")
     return tuple((name, value) for name, value in found)
 
 
@@ -121,7 +121,7 @@ def some_of(choices: Collection[str]) -> Callable[[str], tuple[str, ...]]:
     def choose(given: str) -> tuple[str, ...]:
         found = names(given.lower())
         if not set(found) <= set(choices):
-            raise ValueError(f"some of {', '.join(choices)}, with commas between them")
+            raise ValueError(f"some of {', '.join(choices)}, separated by commas")
         return found
 
     return choose

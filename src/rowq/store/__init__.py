@@ -1,1 +1,1 @@
-"""The memory: each verb's statements, in batches. Decides nothing; see rowq.model.lifecycle for the rules."""
+"""What each verb reads and writes in the database, in batches. The rules are in rowq.model.lifecycle."""

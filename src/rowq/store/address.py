@@ -1,4 +1,4 @@
-"""From the URL of a database to its dialect: what each of them takes, checked once. A driver is imported by whoever needs it."""
+"""Turns a database URL into a dialect and checks its parameters. A driver is imported only when its database is opened."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rowq.store.dialect import Dialect
 
 POSTGRESQL_SCHEMES = ("postgresql", "postgres")
 MARIADB_SCHEMES = ("mariadb", "mysql")
-NO_URL = "this is no URL of a database: write / # ? @ : in a user's name or password as %2F %23 %3F %40 %3A"
+NO_URL = "this is not a database URL: write / # ? @ : in a user's name or password as %2F %23 %3F %40 %3A"
 _DURABILITIES = ("send", "full", "normal")
 _LIBPQ = (
     *("host", "hostaddr", "port", "user", "password", "passfile", "dbname", "service", "application_name", "connect_timeout"),
     *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslnegotiation", "channel_binding", "require_auth", "gssencmode"),
     *("target_session_attrs", "load_balance_hosts", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
 )
-"""What libpq knows and a URL may say, beside options of ours."""
+"""The libpq parameters that a URL may set, in addition to rowq's own options."""
 
 
 def open_sqlite(parts: SplitResult, options: dict[str, str], timeout: float, *, must_exist: bool) -> Dialect:
@@ -46,7 +46,7 @@ def open_postgresql(parts: SplitResult, options: dict[str, str], timeout: float)
         **place,
         **{name: options.pop(name) for name in _LIBPQ if name in options},
     }
-    _check_rest(options, "postgresql URLs take schema, durability, timeout, and what libpq knows (sslmode, …)")
+    _check_rest(options, "postgresql URLs take schema, durability, timeout, and libpq parameters (sslmode, …)")
     return Postgresql(parameters, _where(parts, parameters, "dbname"), schema=schema, durability=durability, timeout=timeout)
 
 
@@ -63,7 +63,7 @@ def open_mariadb(parts: SplitResult, options: dict[str, str], timeout: float) ->
 def _place(parts: SplitResult, database: str) -> dict[str, Any]:
     """Host, port, user, password and database, as far as the URL names them."""
     if "@" in parts.path + parts.fragment + parts.query.partition("=")[0]:
-        raise InvalidArgument(NO_URL)  # a password that was not escaped: none of it may be told
+        raise InvalidArgument(NO_URL)  # an unescaped password: the message must not show any of it
     given = {
         "host": parts.hostname,
         "port": parts.port,
@@ -75,7 +75,7 @@ def _place(parts: SplitResult, database: str) -> dict[str, Any]:
 
 
 def _where(parts: SplitResult, parameters: dict[str, Any], database: str) -> str:
-    """For messages: never with a password."""
+    """The database's name in messages, without the password."""
     host = parameters.get("host") or parameters.get("unix_socket") or "localhost"
     port = f":{parameters['port']}" if "port" in parameters else ""
     return f"{parts.scheme}://{host}{port}/{parameters.get(database, '')}"

@@ -1,4 +1,4 @@
-"""Keys to the server, as rows: made, listed, revoked. Of a secret only the digest is ever here."""
+"""API keys of the server: create, list, revoke. Only the digest of a secret is stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def create(tx: Transaction, key: ApiKey, digest: bytes) -> None:
 
 def revoke(tx: Transaction, name: str) -> None:
     if not tx.session.run("delete_api_key", name=name):
-        raise NotFound(f"there is no key {name!r} in the database: it was revoked, or it stands in the server's configuration")
+        raise NotFound(f"there is no key {name!r} in the database: it was revoked, or it is set in the server's configuration")
     audit(tx, "key_revoked", name=name)
 
 
@@ -40,7 +40,7 @@ def read_keys(session: Session) -> list[tuple[ApiKey, bytes]]:
 
 
 def audit(tx: Transaction, event: str, **detail: Any) -> None:
-    """Under no queue, and whatever the queues say of their audit: who opened a door must be known."""
+    """Belongs to no queue and is written even when queues have no audit: changes of access are always recorded."""
     tx.changes["insert_audit"].append((tx.now, "", None, event, None, tx.actor, _json(detail)))
     tx.flush()
 

@@ -1,6 +1,6 @@
-"""What an application holds of its transaction, unwrapped to the connection of a driver.
+"""Unwraps an application's connection or session to the driver's connection.
 
-SQLAlchemy and Django wrap one. Neither is imported here: an object is known by the packages that its classes come from.
+Neither SQLAlchemy nor Django is imported here: an object is recognized by the packages of its classes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rowq.errors import InvalidArgument, StoreUnavailable
 
 
 def unwrap(held: Any) -> Any:
-    """Asked for each verb anew: a session of SQLAlchemy has another connection, or another savepoint, from one moment to the next."""
+    """Called for each verb: a SQLAlchemy session may have a different connection or savepoint each time."""
     packages = packages_of(held)
     if "sqlalchemy" in packages and not is_awaited(held):
         return _of_sqlalchemy(held)
@@ -22,7 +22,7 @@ def unwrap(held: Any) -> Any:
 
 
 async def unwrap_async(held: Any) -> Any:
-    """The same for what is awaited."""
+    """The same for an asynchronous connection or session."""
     if "sqlalchemy" not in packages_of(held):
         return held
     connection = await held.connection() if hasattr(type(held), "get_bind") else held
@@ -33,17 +33,17 @@ async def unwrap_async(held: Any) -> Any:
 
 
 def is_awaited(held: Any) -> bool:
-    """Whether it belongs to an event loop, like the AsyncConnection of psycopg and the AsyncConnection and AsyncSession of SQLAlchemy."""
+    """Whether it belongs to an event loop, like psycopg's AsyncConnection and SQLAlchemy's AsyncConnection and AsyncSession."""
     return inspect.iscoroutinefunction(getattr(type(held), "commit", None))
 
 
 def packages_of(held: Any) -> set[str]:
-    """Those of its own class and of all that it inherits from: applications and other packages derive from SQLAlchemy's Session."""
+    """The packages of its class and all base classes: applications and other packages derive from SQLAlchemy's Session."""
     return {kind.__module__.partition(".")[0] for kind in type(held).__mro__}
 
 
 def refusal(given: Any, accepted: str, where: str) -> InvalidArgument:
-    """Of what no dialect of that database can join."""
+    """The error for an object that the database's dialect cannot join."""
     name = f"{type(given).__module__}.{type(given).__qualname__}".removeprefix("builtins.")
     return InvalidArgument(f"within() was given {name}, whose transaction it cannot join: for {where} give it {accepted}")
 
@@ -54,7 +54,7 @@ def _of_sqlalchemy(held: Any) -> Any:
     if hasattr(type(held), "in_transaction"):
         _check_open(held)
         if not held.in_transaction():
-            held.begin()  # as its own execute() does; without that, its commit() would leave out what was sent
+            held.begin()  # as its own execute() does; otherwise its commit() would not commit what was sent
         held = held.connection
     return getattr(held, "driver_connection", held)
 

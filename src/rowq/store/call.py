@@ -1,4 +1,4 @@
-"""What callers ask of the store. Calls that wait together are performed together, in one transaction."""
+"""The calls that the store performs. Calls that wait at the same time run in one transaction."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ T = TypeVar("T")
 
 
 class Call(Generic[T]):
-    """One caller's part: it ends with a result or an error, and belongs to nobody else's fate."""
+    """One caller's part of a transaction: it ends with its own result or error, independent of the other calls."""
 
     __slots__ = ("actor", "error", "result")
 
     rows = 1
     size = 0
     good_until: float | None = None
-    """By `clock.running`: past that its result is worth nothing any more."""
+    """By `clock.running`: after this moment the result is no longer valid."""
 
     def __init__(self) -> None:
         self.result: T | None = None
         self.error: BaseException | None = None
         self.actor: str | None = None
-        """Who asks, for the audit; None: whoever opened the store."""
+        """Recorded in the audit; None: the actor that the store was opened with."""
 
     @property
     def would_wait(self) -> bool:
-        """Somebody else's transaction stands in its way."""
+        """Another transaction holds a lock that this call needs."""
         return self.error is not None and isinstance(self.error, WouldWait)
 
     def anew(self) -> Call[T]:
-        """As if it had not been tried."""
+        """Resets the call for another attempt."""
         self.result = self.error = None
         return self
 
     def fail(self, error: BaseException) -> None:
-        """It was tried for the last time, here at least."""
+        """Records the error of the last attempt."""
         self.error = error
 
     def withdrawn(self) -> Call[T]:
-        raise AssertionError(f"the result of {type(self).__name__} does not grow old")
+        raise AssertionError(f"the result of {type(self).__name__} does not expire")
 
 
 class Send(Call[list[str]]):
-    """Puts messages of one queue into it, all or none; gives their ids. The messages are as they will be written: nothing is added later.
+    """Sends messages to one queue, all or none; returns their ids. The messages are written exactly as given.
 
-    `request` names the request that asks: when it comes a second time, it gets the first one's answer.
+    `request` is an idempotency key: a repeated request gets the first one's answer.
     """
 
     __slots__ = ("is_plain", "messages", "queue", "request", "rows", "size")
@@ -71,11 +71,11 @@ class Send(Call[list[str]]):
         self.rows = len(messages)
         self.size = sum([len(message.payload) for message in messages])
         self.is_plain = all(map(is_plain, messages))
-        """Nothing hangs on any of them but priority."""
+        """None of the messages has options other than priority."""
 
 
 class Receive(Call[list[Row]]):
-    """Leases up to `max` messages of a queue, or of its dead letters, to one consumer; gives rows for `rows.to_deliveries`."""
+    """Leases up to `max` messages of a queue, or of its dead letters, to one consumer; returns rows for `row.to_deliveries`."""
 
     __slots__ = ("consumer", "delivery", "from_dead", "good_until", "lease_ms", "max", "queue", "rows", "share", "topic")
 
@@ -99,28 +99,28 @@ class Receive(Call[list[Row]]):
         self.from_dead = from_dead
         self.delivery = delivery
         self.share = share
-        """Which messages come first; None: all alike."""
+        """Which messages come first; None: no preference."""
         self.topic = dead_topic(queue) if from_dead else queue
         self.good_until: float | None = None
 
     def begun(self, at: float, now: int) -> None:
-        """It was performed by a transaction that began then, by `clock.running` and by the clock. An answer that took over a quarter
-        of the lease is not given: whoever was stopped and continued must not believe that it holds what is another's by now."""
+        """Records when the call's transaction began, by `clock.running` (`at`) and by the clock (`now`). A result that took longer than a
+        quarter of the lease is withheld: a process that was suspended must not process messages that have been leased again."""
         if self.result:
             lease = (min([row[4] for row in self.result]) - now) / 1000
             self.good_until = at + max(lease / 4, min(lease, 0.25))
 
     def withdrawn(self) -> Receive:
-        """A twin that holds what this one must not give out."""
+        """Moves the result into a new call, so that this one does not return it."""
         twin = Receive(self.queue, self.max, self.lease_ms, self.consumer, from_dead=self.from_dead, delivery=self.delivery)
         twin.result, self.result = self.result, []
         return twin
 
 
 class Settle(Call[list[Outcome]]):
-    """Says one thing about some deliveries. `until` is filled by an extension: the new end of each lease.
+    """Settles or extends deliveries. An extension fills `until` with the new end of each lease.
 
-    `reaches` says which queues the caller may touch: to it, a delivery from another one is not found.
+    `reaches` tells which queues the caller may access: a delivery from any other queue is reported as not found.
     """
 
     __slots__ = ("done", "doubts", "reaches", "receipts", "rows", "settlement", "until")
@@ -132,36 +132,36 @@ class Settle(Call[list[Outcome]]):
         self.rows = len(receipts)
         self.until: dict[int, int] = {}
         self.done: set[Receipt] = set()
-        """Those that are acked for good, whatever becomes of the others."""
+        """Deliveries whose ack is committed, whatever happens to the others."""
         self.doubts: tuple[int, ...] = ()
-        """The moments of tries whose answer was lost: each may have acked what is gone by now."""
+        """The times of attempts whose answer was lost: each may have acked a delivery that is gone now."""
         self.reaches: Callable[[str], bool] | None = None
 
     @property
     def is_worth_a_sync(self) -> bool:
-        """A lost ack or nack only means a redelivery; a lost reject or reschedule would undo somebody's decision."""
+        """A lost ack or nack only means a redelivery; a lost reject or reschedule would undo the consumer's decision."""
         return isinstance(self.settlement, Reject | Reschedule)
 
     def fail(self, error: BaseException) -> None:
-        """What is acked for good stays so: who is told that nothing was written must be able to believe it."""
+        """An error that says nothing was written must be true, so committed acks change the result or the error."""
         if len(self.done) == len(self.receipts):
             self.result = [Outcome.DONE] * len(self.receipts)
         elif (self.done or self.doubts) and not isinstance(error, WouldWait):
             became = "some of these deliveries were acked, and the others failed" if self.done else "it may have been acked, or not"
-            self.error = OutcomeUnknown(f"{became}; once the database is well, ack again: {error}")
+            self.error = OutcomeUnknown(f"{became}; ack again when the database is available: {error}")
         else:
             self.error = error
 
     def cannot_tell(self) -> None:
-        """What is gone may have been acked by the try whose answer was lost, or by somebody else who held it since."""
+        """A delivery that is gone was acked either by the attempt whose answer was lost or by a later consumer."""
         self.result = None
         self.error = OutcomeUnknown(
-            "the connection broke while acking, and a delivery is gone by now: this ack, or another, has settled it"
+            "the connection broke while acking, and a delivery is gone now: this ack or another consumer has settled it"
         )
 
 
 class Execute(Call[T]):
-    """Anything else that writes: operators' actions and sweeps."""
+    """Any other call that writes: operators' actions and maintenance."""
 
     __slots__ = ("act", "durable")
 

@@ -1,5 +1,8 @@
-"""Claiming: leases in one statement what else takes several. Most messages have no end and are leased by the database itself; those
-whose time must be looked at first come back locked, and are leased here or routed out."""
+"""Claiming: leases messages with one statement instead of several.
+
+Messages without TTL and deadline, which are most, are leased by the statement itself. The others come back locked: they are leased
+here, or moved out of the queue if their time is over.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ from rowq.store.transaction import Transaction
 from rowq.store.transition import expire
 
 _SEQ, _TOKEN, _UNTIL, _PRIORITY = 0, 3, 4, 11
-"""In the rows of a claim, which are those of `rows.to_deliveries`."""
+"""Columns in the rows of a claim, which are those of `row.to_deliveries`."""
 _HEAD = 13
-"""Behind those, where a share was claimed."""
+"""The column after those, present if a share was claimed."""
 
 
 def claim(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
-    """Serves calls of one queue that want so many messages together."""
+    """Serves calls of one queue; `wanted` is how many messages they may get in total."""
     for call in calls:
         call.result = []
     empty = [call for call in calls for _ in range(call.max)][:wanted]
@@ -40,7 +43,7 @@ def claim(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wan
 
 
 def claim_all_or_none(tx: Transaction, queue: str, calls: list[Receive], policy: Policy) -> bool:
-    """The same by one statement that is all there is; False when one of the messages must be looked at first, and nothing was leased."""
+    """The same with a single statement; False if one of the messages must be checked first, and then nothing was leased."""
     for call in calls:
         call.result = []
     empty = [call for call in calls for _ in range(call.max)]
@@ -55,7 +58,7 @@ def claim_all_or_none(tx: Transaction, queue: str, calls: list[Receive], policy:
 
 
 def _fill(tx: Transaction, queue: str, empty: list[Receive], policy: Policy, share: Share | None) -> list[Receive]:
-    """Gives a message to each that wants one; returns those who got one that was past its time."""
+    """Gives each slot a message; returns the calls whose message had expired."""
     slots = _slots(tx, empty, policy, share)
     rows = _take(tx, queue, slots)
     locked = [number for number, row in enumerate(rows) if row[_TOKEN] is None]
@@ -76,11 +79,11 @@ def _take(tx: Transaction, queue: str, slots: Slots) -> list[Row]:
 
 
 def _hand_out(tx: Transaction, rows: list[Row], empty: list[Receive]) -> None:
-    """Those with a token, in the order in which their receivers came."""
+    """Hands out the rows that have a token, in the order in which the calls arrived."""
     start = 0
     while start < len(rows):
         call = empty[start]
-        end = start + empty.count(call)  # they stand together
+        end = start + empty.count(call)  # the slots of a call are adjacent
         _give(tx, call, [row for row in rows[start:end] if row[_TOKEN] is not None])
         start = end
 
@@ -113,7 +116,7 @@ def _slots(tx: Transaction, empty: list[Receive], policy: Policy, share: Share |
 
 
 def _lease_locked(tx: Transaction, rows: list[Row], locked: list[int], empty: list[Receive], slots: Slots, policy: Policy) -> list[Receive]:
-    """Leases those of the locked ones that may be delivered, in the rows themselves, and routes out the others."""
+    """Leases the locked messages that may be delivered, replacing their entries in `rows`, and moves the others out of the queue."""
     mode = empty[0].delivery or policy.delivery
     full = {row[_SEQ]: row for row in tx.session.rows("look_at_ready", seqs=[rows[number][_SEQ] for number in locked])}
     ended: list[int] = []
@@ -132,7 +135,7 @@ def _lease_locked(tx: Transaction, rows: list[Row], locked: list[int], empty: li
 
 
 def _lease_one(tx: Transaction, call: Receive, row: Row, token: int, until: int, mark: int, policy: Policy) -> int:
-    """A message with an end of its own; returns the end of its lease."""
+    """Leases a message that has a TTL or deadline; returns the end of its lease."""
     seq, ranking, position, attempts, expires_at, error, marks = row[:7]
     end = lifecycle.lease_until(tx.now, until - tx.now, row[10] + row[15]) if marks & HAS_DEADLINE else until
     tx.changes["delete_ready"].append((call.queue, ranking, position, seq))
@@ -152,7 +155,7 @@ def count(tally: Tally, call: Receive, rows: list[Row]) -> None:
 
 
 def is_ended(row: Row, now: int, mode: DeliveryMode) -> bool:
-    """Whether a ready row may not be delivered any more."""
+    """Whether a ready message is past its TTL or deadline and may not be delivered."""
     expires_at, sent_at, deadline_ms = row[4], row[10], row[15]
     return (expires_at is not None and expires_at <= now) or (
         mode == "at_most_once" and deadline_ms is not None and sent_at + deadline_ms <= now
@@ -160,7 +163,7 @@ def is_ended(row: Row, now: int, mode: DeliveryMode) -> bool:
 
 
 def route_out(tx: Transaction, ended: list[int], policy: Policy, mode: DeliveryMode) -> None:
-    """Ready messages past their time, to where they belong."""
+    """Moves ready messages that are past their time to the dead letters or out of the store."""
     effective = msgspec.structs.replace(policy, delivery=mode)
     for held in hold(tx.session, ended, State.READY):
         expire(tx, held, effective)
@@ -168,7 +171,7 @@ def route_out(tx: Transaction, ended: list[int], policy: Policy, mode: DeliveryM
 
 
 def may_receive(policies: Policies, calls: list[Receive]) -> Policy | None:
-    """The policy of the one queue that all of them ask, where nothing has to be looked at before its messages are leased."""
+    """The policy of the queue, if all calls ask the same one and nothing must be checked before its messages are leased."""
     first = calls[0]
     if first.from_dead or (first.share and len(calls) > 1):
         return None
@@ -181,7 +184,7 @@ def may_receive(policies: Policies, calls: list[Receive]) -> Policy | None:
 
 
 def may_ack(policies: Policies, calls: list[Settle]) -> bool:
-    """Whether one statement can ack something of all of them."""
+    """Whether one statement can ack deliveries of all the calls."""
     actor = calls[0].actor
     return bool(policies.keeping_nothing()[0]) and all(
         isinstance(call.settlement, Ack) and call.reaches is None and call.actor == actor for call in calls
@@ -189,7 +192,7 @@ def may_ack(policies: Policies, calls: list[Settle]) -> bool:
 
 
 def share_out(calls: list[Settle], done: set[Receipt]) -> bool:
-    """Gives each call what was acked for it, once. True when that is all of them; what is left is looked at the long way."""
+    """Assigns each acked receipt to one call. True if that completes every call; the rest is settled the general way."""
     for call in calls:
         call.done.update(done.intersection(call.receipts))
         done -= call.done

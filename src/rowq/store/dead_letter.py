@@ -1,4 +1,4 @@
-"""Dead letters that somebody has chosen: back into their queue, or away. A piece is a transaction."""
+"""Redrives or deletes dead letters that an operator selected, in batches of one transaction each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from rowq.store.transaction import Transaction
 from rowq.store.transition import move
 
 _CANDIDATES = 500
-"""Dead letters of which one piece makes fingerprints: no longer than moving as many takes."""
+"""Dead letters fingerprinted by one batch: this takes no longer than moving as many."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A piece of those that are meant. Ids and filters narrow each other; leased ones are left alone."""
+    """One batch of the selected dead letters: those that match both the ids and the filter, and are not leased."""
 
     event: ClassVar[str]
-    """The line among the actions."""
+    """The event in the audit."""
 
     queue: str
     ids: list[str] | None
@@ -37,7 +37,7 @@ class Chosen(msgspec.Struct, frozen=True):
     limit: int
 
     def __call__(self, tx: Transaction) -> tuple[int, int | None]:
-        """How many went, and where to go on: a position among the ids, or a seq; None at the end."""
+        """Returns how many were treated, and where to continue: a position among the ids, or a seq; None at the end."""
         seqs, after = self._seqs_of_ids(tx) if self.ids is not None else self._seqs_of_filter(tx)
         named = None if self.ids is None else set(self._piece)
         held = [one for one in hold(tx.session, seqs, State.DEAD) if self._is_meant(one, named)] if seqs else []
@@ -49,7 +49,7 @@ class Chosen(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def _is_meant(self, one: LockedMessage, named: set[str] | None) -> bool:
-        """An id of another database may carry the seq of one of ours; and since it was chosen, a letter may have died once more."""
+        """Checks again: an id of another database may carry the same seq, and a dead letter may have been redriven and died again."""
         if one.queue != self.queue or not (named is None or one.own_id in named or message_id(one.seq, one.sent_at) in named):
             return False
         return matches(self.where, one.reason, one.error, one.message_key, one.group_key, one.died_at)
@@ -89,7 +89,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 class Redrive(Chosen, frozen=True):
-    """Back into their queue, same id and place, as if new."""
+    """Puts dead letters back into their queue with the same id and place, as if new."""
 
     event: ClassVar[str] = "dead_redriven"
 
@@ -97,12 +97,12 @@ class Redrive(Chosen, frozen=True):
         for one in held:
             tx.audit(self.queue, one.seq, "redriven", detail=one.reason)
             move(tx, one, lifecycle.after_redrive(one.standing, tx.policy(self.queue), tx.now))
-        tx.policies.known(tx.session, self.queue).depth_bound = None  # more messages are in it than were sent
+        tx.policies.known(tx.session, self.queue).depth_bound = None  # the queue now holds more messages than were counted
         tx.has_redriven = True
 
 
 class Deletion(Chosen, frozen=True):
-    """They go for good."""
+    """Deletes dead letters permanently."""
 
     event: ClassVar[str] = "dead_deleted"
 
@@ -112,7 +112,7 @@ class Deletion(Chosen, frozen=True):
 
 
 def note(tx: Transaction, count: int, *, queue: str, event: str) -> None:
-    """What somebody did to them, beside the line that each of them has."""
+    """Audits the operator's action as a whole, in addition to the line of each message."""
     if count:
         tx.audit(queue, None, event, detail=f"{count} dead letter{'' if count == 1 else 's'}")
         tx.flush()

@@ -1,8 +1,7 @@
-"""Remembers, for each topic, when it will have something without anybody sending, so that a receive need not look every time.
+"""Remembers when each topic has its next due message or lease expiry, so that a receive need not look every time.
 
-A look walks the index of due times from a floor on: below it everything was taken up already, a moment ago. Where deleted rows
-are still seen by somebody's snapshot, beginning at the beginning would mean to walk over all of them; that is done once a second,
-or less often where it takes long.
+A look walks the index of due times from a floor on: everything below it was taken up a moment ago. While an open snapshot still sees
+deleted rows, a look from the beginning walks over all of them; that is done once a second, or less often if it takes long.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ import msgspec
 from rowq.store.transaction import Look, Transaction
 
 LOOK_EVERY_MS = 100
-"""Another process may have scheduled something that we know nothing of."""
+"""Another process may have scheduled a message."""
 FULL_LOOK_EVERY_MS = 1_000
 HORIZON_MS = 1_500
-"""How far a look reaches ahead: whoever waits looks again once a second in any case."""
+"""How far a look reaches ahead: a waiting receive looks again once a second in any case."""
 FOR_EVER = 1 << 62
 _MARGIN_MS = 1_000
-"""Below the last look: a transaction that was under way then may have committed since."""
+"""The floor stays this far below the last look: a transaction that was open then may have committed since."""
 _SHARE = 50
-"""A look that is not cheap may take one part in so many of the time."""
+"""Looks that are not cheap may take 1/50 of the time."""
 _CHEAP_MS = 5
 _LONGEST_MS = 5_000
-"""One that met a stall is not paid for for ever."""
+"""The longest pause after a slow look, which may have met a stall."""
 _BEGINNING = -1
 _MOST = 10_000
 
@@ -45,7 +44,7 @@ class Times:
         self._lock = threading.Lock()
 
     def look(self, topic: str, now: int) -> Look | None:
-        """What to look at now; None when it is too early. The clock may go back: then everything is looked at afresh."""
+        """What to look at now; None if it is too early. If the clock went back, the look starts from the beginning."""
         known = self._topics.get(topic)
         if known is None or known.looked_at is None or now < known.looked_at:
             return Look(_BEGINNING)
@@ -61,7 +60,7 @@ class Times:
         return None if known is None else known.next
 
     def learn(self, tx: Transaction) -> None:
-        """Takes over what a transaction has found out, once it is committed."""
+        """Takes over what a committed transaction found."""
         with self._lock:
             for topic, look in tx.looked.items():
                 self._looked(self._of(topic), look, tx.now)
@@ -81,7 +80,7 @@ class Times:
         if look.is_complete:
             known.floor = max(_BEGINNING, now - _MARGIN_MS)
         else:
-            known.next = now  # there is more of it: the next one looks at once
+            known.next = now  # more is due: the next receive looks at once
 
     def _of(self, topic: str) -> _Topic:
         if len(self._topics) >= _MOST and topic not in self._topics:

@@ -1,4 +1,4 @@
-"""Sweeping: what time alone makes necessary. Receives take up a little of it on their way, upkeep the rest, with the same functions."""
+"""Due times, lease expiry, TTLs and retention. Receives handle a little of it, maintenance the rest, with the same functions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rowq.store.transaction import Look, Transaction
 from rowq.store.transition import expire, finish, leave_own_id, move, policy_of_lease, return_position
 
 LATE_MS = 1_000
-"""Upkeep leaves an expired lease alone for this long: a consumer that is only a little late may still settle."""
+"""Maintenance leaves an expired lease alone for this long: a consumer that is only a little late may still settle."""
 
 
 def take_up(tx: Transaction, queue: str, limit: int, look: Look) -> None:
-    """Due messages and expired leases of a queue, back into ready: somebody is asking for them."""
+    """Makes due messages and expired leases of a queue ready, for a receive that asks for them."""
     due = take_due(tx, queue, limit, look.floor)
     expired = take_lease_expired(tx, queue, tx.now, limit, look.floor)
     look.is_complete = due < limit and expired < limit
@@ -42,7 +42,7 @@ def take_lease_expired(tx: Transaction, queue: str, until: int, limit: int, floo
 
 
 def take_ended(tx: Transaction, limit: int) -> tuple[int, int]:
-    """Waiting messages of all queues at their TTL or deadline: how many were looked at, and how many of them it was over with."""
+    """Handles waiting messages of all queues past their TTL or deadline: returns how many were examined, and how many had ended."""
     rows = tx.session.rows("take_ended", now=tx.now, limit=limit)
     gone = {row[0] for row in rows}
     ended = 0
@@ -55,7 +55,7 @@ def take_ended(tx: Transaction, limit: int) -> tuple[int, int]:
 
 
 def retire_dead(tx: Transaction, queue: str, limit: int) -> int:
-    """Dead letters older than the queue's dlq_ttl."""
+    """Removes dead letters older than the queue's dlq_ttl."""
     ttl = tx.policy(queue).dlq_ttl_ms
     if not ttl:
         return 0
@@ -68,14 +68,14 @@ def remove_dead(tx: Transaction, queue: str, seqs: list[int]) -> None:
     for held in hold(tx.session, seqs, State.DEAD) if seqs else []:
         take_out(tx, held)
         finish(tx, held, Finished("expired", "none"))
-        if tx.tally is not None:  # a dead letter that retires has not expired a second time
+        if tx.tally is not None:  # count it as retired: it has not expired a second time
             tx.tally.counts[queue, "expired"] -= 1
             tx.tally.counts[queue, "retired"] += 1
     tx.flush()
 
 
 def retire_history(tx: Transaction, queue: str, limit: int) -> int:
-    """Finished messages older than the queue's retention."""
+    """Removes finished messages older than the queue's retention."""
     retention = tx.policy(queue).retention_ms
     if not retention:
         return 0
@@ -97,7 +97,7 @@ def forget_finished(tx: Transaction, queue: str, seqs: list[int]) -> None:
 
 
 def retire_audit(tx: Transaction, after: int, shortest_ms: int, limit: int) -> tuple[int, int | None]:
-    """Lines past their queue's audit_retention. Returns how many went, and behind which line to go on; None at the first young one."""
+    """Removes lines past their queue's audit_retention. Returns how many, and after which line to continue; None at the first young one."""
     rows = tx.session.rows("list_audit", after=after, limit=limit)
     old = [row for row in rows if row[1] <= tx.now - shortest_ms]
     newest = tx.session.rows("find_newest")[0][0]
@@ -110,7 +110,7 @@ def retire_audit(tx: Transaction, after: int, shortest_ms: int, limit: int) -> t
 
 
 def retire_own_ids(tx: Transaction, queue: str, limit: int) -> int:
-    """Ids of messages that are gone, once the audit no longer tells their story."""
+    """Removes own ids of messages that are gone, once the audit no longer covers them."""
     retention = tx.policy(queue).audit_retention_ms
     if not retention:
         return 0
@@ -122,7 +122,7 @@ def retire_own_ids(tx: Transaction, queue: str, limit: int) -> int:
 
 def _end(tx: Transaction, held: LockedMessage) -> bool:
     if held.state in (State.LEASED, State.DEAD):
-        tx.changes["delete_expiring"].append(held.seq)  # in flight it is immune; on return it is written again
+        tx.changes["delete_expiring"].append(held.seq)  # a leased message does not expire; the row is written again when it returns
         return False
     if expire(tx, held, tx.policy(held.queue)):
         return True

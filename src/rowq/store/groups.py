@@ -1,7 +1,7 @@
 """Ordered groups: only the head of a group is ready, scheduled or leased; the rest is blocked behind it.
 
-Whoever sends into a group or leaves it for good holds the group's row first. Without that, an ack and a send that cross
-would leave the group stuck for ever.
+A transaction that adds a message to a group, or removes its head permanently, locks the group's row first. Without that, an ack and a
+send that cross would leave the group stuck.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from rowq.store.place import put_ready, put_scheduled, take_out
 from rowq.store.transaction import Transaction
 
 _PIECE = 1_000
-"""Longer lists MariaDB does not look up one by one."""
+"""MariaDB does not use the index for longer lists."""
 
 
 def join(tx: Transaction, queue: str, group: str, seq: int) -> bool:
-    """True when a message that comes back becomes the head of its group, False when it must stay behind one.
+    """True if a returning message becomes the head of its group, False if it must stay behind the current head.
 
-    Order is by sending: a younger head that still waits steps back. One that is leased has its turn; if it comes back, it steps back then.
+    Order is by sending: a younger head that is still waiting steps back. A leased head keeps its turn and steps back only if it returns.
     """
     tx.flush()
     head = lock_groups(tx.session, queue, [group]).get(group)
@@ -40,8 +40,8 @@ def _steps_back(tx: Transaction, head: int) -> bool:
 
 
 def promote_next(tx: Transaction) -> None:
-    """Writes what was gathered. Then, where a head has left for good, or has come back while an older message of its group waits, the next
-    takes its place; an empty group ends."""
+    """Writes the gathered changes. Then, if a head has left permanently, or has returned while an older message of its group waits, the
+    next message becomes the head; an empty group is removed."""
     tx.flush()
     if not tx.leaving and not tx.returning:
         return
@@ -62,7 +62,7 @@ def promote_next(tx: Transaction) -> None:
 
 
 def _overtaken(tx: Transaction, queue: str, returned: dict[str, int]) -> set[str]:
-    """Groups whose head has come back, and has stepped back behind an older message: a dead letter that was redriven meanwhile."""
+    """Groups whose returning head has stepped back behind an older message: a dead letter that was redriven meanwhile."""
     if not returned:
         return set()
     following: dict[str, int | None] = dict(tx.session.rows("find_following", queue=queue, groups=sorted(returned)))
@@ -71,9 +71,9 @@ def _overtaken(tx: Transaction, queue: str, returned: dict[str, int]) -> set[str
 
 
 def _follow(tx: Transaction, queue: str, left: set[str]) -> set[str]:
-    """Gives groups that have lost their head the next one; returns those that are done with.
+    """Gives groups without a head their next one; returns the groups that are finished.
 
-    Somebody may write a blocked row anew, or take it away, between our looking at it and our holding it: then we look again."""
+    Another transaction may rewrite or remove a blocked row between the look and the lock: the caller then looks again."""
     following: dict[str, int | None] = dict(tx.session.rows("find_following", queue=queue, groups=sorted(left)))
     ended = {group for group in left if following.get(group) is None}
     tx.changes["delete_group_head"].extend((queue, group) for group in sorted(ended))

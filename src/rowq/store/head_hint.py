@@ -1,9 +1,9 @@
-"""Head hints: where in a queue the last claim ended, so that the next one need not walk over what is long gone.
+"""Head hints: where in a queue the last claim ended, so that the next one need not walk over deleted rows.
 
-A database with several writers keeps a deleted row for as long as anybody's snapshot may see it, and a claim that begins at the
-beginning walks over all of them. So it begins where the last one ended. That is a hint: a row may have come in below it, by
-another process, or out of order. Whoever writes a row lowers the hint of its own process; for all others a scan from the
-beginning comes four times a second, or less often where that takes long (decision 21).
+A database with several writers keeps a deleted row for as long as any snapshot may see it, and a claim that starts at the beginning
+walks over all of them. So it starts where the last one ended. That is only a hint: a row may have been added below it, by another
+process or out of order. A process that writes a row lowers its own hint; for rows of other processes there is a scan from the
+beginning four times a second, or less often if it takes long (decision 21).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ BEGINNING: Place = (-(1 << 62), -(1 << 62))
 _SCAN_EVERY = 0.25
 _CHEAP = 0.005
 _SHARE = 50
-"""A scan that is not cheap may take one part in so many of the time."""
+"""Scans that are not cheap may take 1/50 of the time."""
 _MOST = 10_000
 _LONGEST = 10.0
-"""Seconds: one that met a stall is not paid for for ever."""
+"""The longest pause in seconds after a slow scan, which may have met a stall."""
 
 
 class _Head(msgspec.Struct):
@@ -35,9 +35,9 @@ class _Head(msgspec.Struct):
     scanned_at: float = 0.0
     scan_took: float = 0.0
     claims: int = 0
-    """Under way at this moment."""
+    """Claims that are running now."""
     written: Place | None = None
-    """The lowest that was written since: a claim that was under way may not have seen it."""
+    """The lowest place written while claims were running: they may not have seen it."""
 
 
 class Heads:
@@ -46,9 +46,10 @@ class Heads:
         self._lock = threading.Lock()
 
     def take(self, queue: str, lowest: Place | None, take: Callable[[Place], Taken], *, is_choosy: bool = False) -> list[Row]:
-        """What `take` finds from the hint on, or from the beginning where that is due or nothing was found.
+        """Calls `take` from the hint on, or from the beginning if a scan is due or nothing was found.
 
-        `lowest` is where the transaction itself has made something ready. Who is choosy and finds nothing leaves it at that."""
+        `lowest` is the lowest place that the transaction itself made ready. With a share filter (`is_choosy`), an empty result does not
+        trigger a scan."""
         with self._lock:
             if len(self._heads) >= _MOST:
                 self._heads.clear()
@@ -69,7 +70,7 @@ class Heads:
             self._move(head, end)
 
     def lower(self, places: Mapping[str, Place]) -> None:
-        """Rows were committed at these places, or further on."""
+        """Rows were committed at these places or after them."""
         with self._lock:
             for queue, place in places.items():
                 head = self._heads.get(queue)
@@ -79,7 +80,7 @@ class Heads:
                         head.written = place if head.written is None else min(head.written, place)
 
     def forget(self) -> None:
-        """What was claimed may have been rolled back."""
+        """Forgets all hints: the claims behind them may have been rolled back."""
         with self._lock:
             self._heads.clear()
 
@@ -93,7 +94,7 @@ class Heads:
 
 
 def _scan(head: _Head, take: Callable[[Place], Taken], *, is_choosy: bool = False) -> Taken:
-    """One that was choosy and found nothing has seen nothing for the others: theirs stays due."""
+    """An empty scan with a share filter does not count: an unfiltered one stays due."""
     started = time.perf_counter()
     taken = take(BEGINNING)
     if taken[0] or not is_choosy:

@@ -1,4 +1,4 @@
-"""Leasing: hands ready messages to consumers. Whatever is past its time is routed out on the way, so each is paid for once."""
+"""Leasing: hands ready messages to consumers. Messages past their time are moved out of the queue on the way."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _lease_any(tx: Transaction, queue: str, calls: list[Receive], policy: Policy
 
 
 def _lease_shared(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share) -> None:
-    """To each of its own share first. Who finds nothing there takes what others have left, the oldest first."""
+    """Serves each call from its share first. A call that finds nothing there takes other messages, the oldest first."""
     _lease_any(tx, queue, calls, policy, wanted, share)
     wanted -= sum([len(call.result or ()) for call in calls])
     empty = [call for call in calls if not call.result]
@@ -77,7 +77,7 @@ def _lease_in_steps(tx: Transaction, queue: str, calls: list[Receive], policy: P
 
 
 def _ready_rows(tx: Transaction, queue: str, policy: Policy, mode: DeliveryMode, wanted: int, share: Share | None) -> Iterator[Row]:
-    """Ready rows that may be delivered. Those past their time are routed out, and the next ones looked at instead."""
+    """Yields ready rows that may be delivered. Those past their time are moved out, and later rows take their place."""
     while wanted > 0:
         rows = _take(tx, queue, wanted) if share is None else take_own(tx, queue, share, wanted)
         ended = [row[0] for row in rows if is_ended(row, tx.now, mode)]
@@ -109,7 +109,7 @@ def _take(tx: Transaction, queue: str, limit: int) -> list[Row]:
 
 
 def _delete_runs(tx: Transaction, queue: str, rows: list[Row]) -> None:
-    """What was taken stands together in the index, rank by rank: one statement for each rank removes it."""
+    """The taken rows are contiguous in the index within each priority: one statement per priority deletes them."""
     start = 0
     for end in range(1, len(rows) + 1):
         if end == len(rows) or rows[end][1] != rows[start][1]:
@@ -118,7 +118,7 @@ def _delete_runs(tx: Transaction, queue: str, rows: list[Row]) -> None:
 
 
 def _dead_rows(tx: Transaction, queue: str, policy: Policy, wanted: int) -> Iterator[Row]:
-    """Dead letters in the shape of ready rows. Those past dlq_ttl are removed, and the next ones looked at instead."""
+    """Yields dead letters. Those past dlq_ttl are removed, and later ones take their place."""
     cutoff = tx.now - policy.dlq_ttl_ms if policy.dlq_ttl_ms else -1
     while wanted > 0:
         rows = tx.session.rows("take_dead", queue=queue, now=tx.now, limit=wanted)
@@ -132,7 +132,7 @@ def _dead_rows(tx: Transaction, queue: str, policy: Policy, wanted: int) -> Iter
 
 
 def _hand_out(tx: Transaction, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:
-    """Rows for `rows.to_deliveries`: seq, queue, attempt, token, end of the lease, and the body."""
+    """Leases rows to a call; returns rows for `row.to_deliveries`: seq, queue, attempt, token, end of the lease, and the body."""
     tx.act_for(call.actor)
     chosen = list(islice(rows, call.max))
     lease_ms = call.lease_ms or policy.lease_ms
@@ -170,7 +170,7 @@ def _lease_ready(tx: Transaction, call: Receive, rows: list[Row], lease_ms: int)
 
 
 def _are_alike(rows: list[Row]) -> bool:
-    """Delivered equally often, and with neither expiry, error nor marks: the usual case."""
+    """The usual case: the same number of attempts, and no expiry, error or marks."""
     first = rows[0][3:7]
     return first[1:] == (None, None, 0) and [row[3:7] for row in rows].count(first) == len(rows)
 
@@ -187,7 +187,7 @@ def _lease_dead(tx: Transaction, call: Receive, rows: list[Row], lease_ms: int) 
 
 
 def _fill_bucket(tx: Transaction, queue: str, policy: Policy) -> float | None:
-    """A queue with a throughput_limit has a bucket that fills by the second and holds one second's worth; None without a limit."""
+    """The tokens in the bucket of a queue with a throughput_limit, which holds one second's worth; None without a limit."""
     limit = policy.throughput_limit
     if not limit:
         return None
@@ -204,7 +204,7 @@ def _draw_from_bucket(tx: Transaction, queue: str, policy: Policy, tokens: float
 
 
 def _look_ahead(tx: Transaction, call: Receive, look: Look, *, is_short: bool) -> None:
-    """When somebody may wait for what comes next; it is not asked for at a price while there is enough."""
+    """Finds when the next message falls due, for a receive that may wait. An expensive look is skipped while there are enough messages."""
     tx.looked[call.topic] = look
     if not is_short and not look.is_cheap:
         return
@@ -217,16 +217,16 @@ def _look_ahead(tx: Transaction, call: Receive, look: Look, *, is_short: bool) -
 
 
 def _stopwatch(tx: Transaction) -> int:
-    """It stands while an event loop is busy with something else: what is no fault of the database must not make looks rarer."""
+    """Stops while the event loop is busy elsewhere: only slowness of the database may make looks rarer."""
     return tx.clock() - tx.session.elsewhere_ms()
 
 
 _MOST_KEYS = 500
-"""In one statement. From 1,000 on MariaDB makes a table of them, and may walk through the whole queue beside it."""
+"""Keys per statement. From 1,000 on, MariaDB turns the list into a table and may scan the whole queue."""
 
 
 def take_own(tx: Transaction, queue: str, share: Share, limit: int) -> list[Row]:
-    """Rows of `take_ready` that are of the share, in order; none where the head of the queue is all others'."""
+    """Rows of `take_ready` that belong to the share, in order; none if the head of the queue holds only other messages."""
 
     def take(place: Place) -> Taken:
         head = tx.session.rows("look_ready", queue=queue, ranking=place[0], position=place[1], limit=width(share, limit))
@@ -238,7 +238,7 @@ def take_own(tx: Transaction, queue: str, share: Share, limit: int) -> list[Row]
 
 
 def _lock(tx: Transaction, queue: str, places: list[tuple[int, int, int]], limit: int) -> list[Row]:
-    """As many as are wanted, without those that somebody else is taking."""
+    """Locks up to `limit` rows, skipping those that another transaction is taking."""
     rows: list[Row] = []
     for ranking, ranked in groupby(places, itemgetter(0)):
         positions = [place[1] for place in ranked]

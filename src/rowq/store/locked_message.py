@@ -1,4 +1,4 @@
-"""Messages whose state row this transaction has locked, with all that the rules need to know of them."""
+"""Messages whose state row this transaction has locked, with everything that the lifecycle rules need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _backoff = msgspec.json.Decoder(Backoff)
 
 
 class LockedMessage(msgspec.Struct):
-    """`place` is where in its table: the position in ready, the due time in scheduled, blocked and dead, the end of the lease."""
+    """`place` depends on the state: the position if ready, the due time if scheduled, blocked or dead, the end of the lease if leased."""
 
     state: State
     seq: int
@@ -61,7 +61,7 @@ class LockedMessage(msgspec.Struct):
 
     @property
     def deliveries(self) -> int:
-        """A dead letter counts its deliveries afresh."""
+        """A dead letter counts its deliveries separately."""
         return self.attempts if self.reason is None else self.redeliveries
 
     @property
@@ -80,7 +80,7 @@ class LockedMessage(msgspec.Struct):
 
 
 def hold(session: Session, seqs: list[int], *states: State) -> list[LockedMessage]:
-    """Those of the messages that are in one of the states."""
+    """Locks those of the messages that are in one of the states."""
     if not seqs:
         return []
     held = [LockedMessage(state, *row) for state in states for row in session.rows(_QUERIES[state], seqs=seqs)]
@@ -102,9 +102,9 @@ def hold_anywhere(session: Session, seqs: list[int]) -> list[LockedMessage]:
 
 
 def _hold_all(session: Session, seqs: list[int], find: str, *states: State) -> list[LockedMessage]:
-    """The states in the order in which messages move on by themselves: one that another transaction moves meanwhile is met further on.
+    """Looks at the states in the order in which messages usually move, so that a message moved meanwhile is found in a later state.
 
-    One that it moves back, or writes anew, may be missed all the same: where `find` says that it must be there, it is looked for again."""
+    A message that is moved back or rewritten may still be missed: if `find` says that it exists, it is looked for again."""
     held = hold(session, seqs, *states)
     for _ in range(0 if session.is_alone else _MOST_LOOKS):
         missed = set(seqs) - {one.seq for one in held}
@@ -114,18 +114,18 @@ def _hold_all(session: Session, seqs: list[int], find: str, *states: State) -> l
         held += hold(session, astray, *states)
     if session.is_alone:
         return held
-    raise TryAgain("messages move faster than they can be held; nothing was written: try again")
+    raise TryAgain("messages move faster than they can be locked; nothing was written: try again")
 
 
 def lock_keys(session: Session, queue: str, keys: list[str]) -> dict[str, int]:
-    """The message that was last known to wait under each of the keys, which are given in order."""
+    """Locks the keys, given in order; returns the message last known to wait under each."""
     if not session.is_alone:
         session.many("reserve_key", ("queue", "message_key"), [(queue, key) for key in keys])
     return {key: seq for key, seq in session.rows("lock_waiting_keys", queue=queue, keys=keys) if seq}
 
 
 def lock_groups(session: Session, queue: str, groups: list[str]) -> dict[str, int]:
-    """The head of each of the groups that have one; the groups are given in order."""
+    """Locks the groups, given in order; returns the head of each group that has one."""
     if not session.is_alone:
         session.many("reserve_group", ("queue", "group_key"), [(queue, group) for group in groups])
     return {group: head for group, head in session.rows("lock_group_heads", queue=queue, groups=groups) if head}

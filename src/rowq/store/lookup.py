@@ -1,6 +1,6 @@
-"""From a public id to a seq, and back to be sure: a caller's own id is looked up, one of ours carries its seq.
+"""Finds a message's seq by its public id: an own id, chosen by the caller, is looked up; an id made by rowq contains the seq.
 
-An own id is unique in its queue. A caller that names no queue means the one message of that id in all queues within its reach."""
+An own id is unique in its queue. Without a queue, an id must name one message among all queues within the caller's reach."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from rowq.model.text import check_text
 from rowq.store.dialect import Session
 
 MOST_NAMES = 10_000
-"""Names of queues that are read to find the one that may have been meant."""
+"""Queue names that are searched for suggestions."""
 _MOST_ALIKE = 500
 _MOST_TOLD = 5
 
 Reach = Callable[[str], bool]
-"""Of a queue: whether messages there are meant."""
+"""Tells whether messages of a queue may be found."""
 
 
 def insist_on_queue(session: Session, queue: str, *, names: bool = True) -> None:
-    """Raises QueueNotFound: a verb for a queue that does not exist would answer "done" to a typing error. Messages that another process
-    sent just after the queue was deleted are there before its row is written anew. `names`: with those that are alike."""
+    """Raises QueueNotFound for an unknown queue, so that a typo does not look like success. Messages that another process sent just after
+    the queue was deleted exist before its row is written again. `names`: suggest similar names."""
     if session.row("read_settings", queues=[queue]) is None and not any(session.rows("count_states", queue=queue)[0][:-1]):
         known = [row[0] for row in session.rows("list_queue_names", limit=MOST_NAMES)] if names else []
         raise QueueNotFound(f"there is no queue {queue!r}: nothing was ever sent to it or set on it", _alike(queue, known))
 
 
 def _alike(queue: str, names: list[str]) -> list[str]:
-    """Names of about the same length and the same letters come first: comparing takes a millisecond for twenty names."""
+    """Compares only the names closest in length and characters: twenty comparisons take a millisecond."""
     letters = set(queue)
     near = sorted(names, key=lambda name: len(letters ^ set(name)) + abs(len(name) - len(queue)))
     return get_close_matches(queue, near[:_MOST_ALIKE], n=3)
@@ -42,7 +42,7 @@ def check_id(id: object) -> str:
 
 
 def only(queue: str | None) -> Reach:
-    """The queue that a caller names beside an id; without one, all of them."""
+    """The queue that a caller gives along with an id; all queues if it gives none."""
     if queue is None:
         return _everywhere
     name, _ = split_name(queue)
@@ -50,8 +50,8 @@ def only(queue: str | None) -> Reach:
 
 
 def seq_of(session: Session, id: str, reach: Reach, *, with_gone: bool = True) -> int:
-    """Raises MessageNotFound, and AmbiguousId where messages of several queues have the id. The message may be gone, or in a queue that
-    is not meant: `is_named` tells when its row is read. Without the gone, one of them is meant only where no other message is."""
+    """Raises MessageNotFound, and AmbiguousId if messages of several queues have the id. The message may be gone or in a queue outside
+    the reach: check its row with `is_named`. Without `with_gone`, an existing message takes precedence over those that are gone."""
     found = seqs_of(session, id, reach)
     living = [seq for seq, (_, is_gone) in found.items() if not is_gone]
     if len(found) > 1 and (with_gone or len(living) != 1):
@@ -60,8 +60,8 @@ def seq_of(session: Session, id: str, reach: Reach, *, with_gone: bool = True) -
 
 
 def seqs_of(session: Session, id: str, reach: Reach) -> dict[int, tuple[str, bool]]:
-    """Each message that may be meant, with its queue, and whether it is gone. An id that rowq made means that message alone, also where a
-    caller had brought the same text before."""
+    """The candidates by seq, with their queue and whether they are gone. An id made by rowq names that message alone, even if a caller
+    had used the same text as an own id before."""
     own = {seq: (queue, gone_at is not None) for seq, queue, gone_at in session.rows("find_own_id", id=check_id(id)) if reach(queue)}
     origin = origin_of(id)
     if origin is None:
@@ -79,11 +79,11 @@ def ambiguous(id: str, queues: list[str]) -> AmbiguousId:
 
 
 def is_named(id: object, own_id: str | None, seq: int, sent_at: int) -> bool:
-    """An id of another database may carry the same seq: the millisecond tells."""
+    """Compares the whole id: an id of another database may contain the same seq, but with another time."""
     return id in (own_id, message_id(seq, sent_at))
 
 
-def _everywhere(queue: str) -> bool:  # noqa: ARG001  # as every Reach is called
+def _everywhere(queue: str) -> bool:  # noqa: ARG001  # the signature of Reach
     return True
 
 

@@ -1,7 +1,7 @@
-"""The meter: counts what committed transactions did, by queue, for whoever attaches one to an engine. The server does.
+"""The meter: counts what committed transactions did, by queue. The server attaches one to its engine.
 
-A `Tally` gathers what one transaction does, and the `Meter` takes it over once that is on disk: what is rolled back is never
-counted. Without a meter there is no tally either, and the store only looks whether there is one.
+A `Tally` collects what one transaction does, and the `Meter` adds it after the commit: what is rolled back is never counted. Without a
+meter there is no tally, and the store only checks whether there is one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MAX_RETURNED = 50_000
 SPAN_MS = (1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000)
 LATENCY = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 REQUESTS = ("send", "receive", "settle", "other")
-"""What a request asks for. Settling is ack, nack, reject, reschedule and extend."""
+"""Kinds of requests. Settling is ack, nack, reject, reschedule and extend."""
 STATUSES = (2, 3, 4, 5)
-"""The hundreds of a status in HTTP."""
+"""The first digit of an HTTP status."""
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 
 
 class Histogram:
-    """How many values there were up to each bound. `counts` has one more place, for those beyond the last."""
+    """How many values fell into each bucket. `counts` has one more entry, for values beyond the last bound."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -43,7 +43,7 @@ class Histogram:
         self.total += value
 
     def add(self, other: Histogram) -> None:
-        """What another one of the same bounds has seen."""
+        """Adds the values of another histogram with the same bounds."""
         self.counts = [ours + theirs for ours, theirs in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
 
@@ -62,13 +62,13 @@ class Tally:
     def __init__(self) -> None:
         self.counts: defaultdict[tuple[str, str], int] = defaultdict(int)
         self.returned: dict[int, int] = {}
-        """Messages that went back into their queue, and from when on they may be received."""
+        """Messages that returned to their queue, and when they are due."""
         self.delivered: list[tuple[str, list[tuple[int, int, int]]]] = []
-        """By queue: seq, attempts before this one, and when the message could be received for the first time."""
+        """By queue: seq, previous attempts, and when the message was first due."""
         self.acked: list[tuple[str, int]] = []
-        """Queue, and since when it was leased."""
+        """Queue, and when the message was leased."""
         self.deleted: list[str] = []
-        """Queues that are no more."""
+        """Queues that were deleted."""
 
 
 class QueueMeter:
@@ -76,7 +76,7 @@ class QueueMeter:
 
     def __init__(self, since: float = 0.0) -> None:
         self.since = since
-        """When it began to count, by `rowq.clock.running`."""
+        """When counting began, by `rowq.clock.running`."""
         self.counts: defaultdict[str, int] = defaultdict(int)
         self.waits = Histogram(SPAN_MS)
         self.processing = Histogram(SPAN_MS)
@@ -95,7 +95,7 @@ class QueueMeter:
 
 
 class StoreMeter:
-    """The transactions themselves: how long they took, by whether they were synced, and how much each of them held."""
+    """The transactions themselves: how long they took, by whether they were synced, and how many calls and rows each had."""
 
     __slots__ = ("calls", "failures", "latency", "rows")
 
@@ -120,7 +120,7 @@ class StoreMeter:
 
 
 class RequestMeter:
-    """The requests that a server answered: how long each took, and how it ended, by what was asked for."""
+    """The requests that a server answered: duration and status, by kind."""
 
     __slots__ = ("answers", "latency")
 
@@ -129,7 +129,7 @@ class RequestMeter:
         self.latency = {request: Histogram(LATENCY) for request in REQUESTS}
 
     def answered(self, request: str, status: int, seconds: float) -> None:
-        """Without a lock: all requests of a process are answered by one thread."""
+        """Needs no lock: one thread answers all requests of a process."""
         self.answers[request, status // 100] += 1
         self.latency[request].observe(seconds)
 
@@ -146,7 +146,7 @@ class RequestMeter:
 
 
 class Counted(NamedTuple):
-    """What there is to tell: queues by their label, the transactions, and the requests."""
+    """A snapshot of the meter: queues by label, transactions, and requests."""
 
     queues: dict[str, QueueMeter]
     store: StoreMeter
@@ -164,7 +164,7 @@ class Meter:
         self._returned: OrderedDict[int, int] = OrderedDict()
 
     def take(self, tally: Tally, now: int) -> None:
-        """What a transaction did that was committed at `now`."""
+        """Adds the tally of a transaction that was committed at `now`."""
         with self._lock:
             for (queue, event), count in tally.counts.items():
                 self._of(queue).counts[event] += count
@@ -189,7 +189,7 @@ class Meter:
             self._store.failures += 1
 
     def label(self, queue: str) -> str:
-        """The name under which the queue is told of: its own, as long as there is room. It is told of from now on."""
+        """The label under which the queue is reported: its own name as long as there is room. Counting starts now."""
         with self._lock:
             self._of(queue)
             return queue if queue in self._queues else OTHER
@@ -207,7 +207,7 @@ class Meter:
         return Counted(self.read_queues(), self.read_store(), self.requests.copy())
 
     def read_queues(self) -> dict[str, QueueMeter]:
-        """By label, as of now. One after another: a transaction that wants to be counted waits for one of them at most."""
+        """By label, as of now. The lock is released between queues, so a committing transaction waits for one copy at most."""
         with self._lock:
             queues = dict(self._queues) if self._other is None else {**self._queues, OTHER: self._other}
         return {label: self._copy(meter) for label, meter in queues.items()}
@@ -235,7 +235,7 @@ class Meter:
             return meter.copy()
 
     def _remember(self, returned: dict[int, int]) -> None:
-        """The tables do not tell since when a message that came back has been ready; the longest forgotten goes first."""
+        """Remembers when returned messages became ready, which the tables do not tell. The oldest entries are dropped first."""
         for seq, due in returned.items():
             self._returned[seq] = due
             self._returned.move_to_end(seq)

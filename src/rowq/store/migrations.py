@@ -1,4 +1,4 @@
-"""Brings a database to this release's tables. A fresh one gets the whole schema at once, an older one the steps in between."""
+"""Migrates a database to this release's tables. A new database gets the whole schema at once, an older one the steps in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_LOOKS = 20
 
 _COMMENT = re.compile(r"--.*")
 _STATEMENT = re.compile(r"(?:\$\$.*?\$\$|[^;])+", re.DOTALL)
-"""Up to its semicolon; what stands between two $$ is a program of its own."""
+"""Up to its semicolon; the text between two $$ is a function body."""
 
 
 def migrate(dialect: Dialect, now: int) -> tuple[int, int]:
@@ -25,7 +25,7 @@ def migrate(dialect: Dialect, now: int) -> tuple[int, int]:
     before = _look(dialect)
     if before < VERSION:
         with dialect.migrating() as session:
-            before = _version(session)  # again, now that nobody else can be migrating
+            before = _version(session)  # read again, now that no other process can migrate
             for file in _steps(before, dialect.name):
                 session.install(_statements(read_sql(file)))
             if before < VERSION:
@@ -44,7 +44,7 @@ def check(dialect: Dialect) -> None:
 
 
 def _look(dialect: Dialect) -> int:
-    """Somebody else may be making the tables at this moment, and a snapshot of before them be of no use."""
+    """Tries again if another process creates the tables at this moment, which makes an older snapshot fail."""
     for _ in range(_MOST_LOOKS):
         with suppress(TryAgain), dialect.reading() as session:
             return _version(session)

@@ -1,4 +1,4 @@
-"""What operators do: settings, purge, delete. Large ones come in pieces, a transaction each. Of dead letters see dead.py."""
+"""What operators do: settings, purge, delete. Bulk operations run in batches of one transaction each. Dead letters: see dead_letter.py."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from rowq.store.transition import finish
 
 
 def configure(tx: Transaction, queue: str, changes: dict[str, object]) -> Settings:
-    change(tx.policies.known(tx.session, queue).settings, **changes)  # refuses before anything is written
-    tx.change_settings()  # also the lock that keeps two changes apart: what is changed is read after it
+    change(tx.policies.known(tx.session, queue).settings, **changes)  # raises before anything is written
+    tx.change_settings()  # also locks out concurrent changes: the settings are read after it
     after = change(tx.policies.known(tx.session, queue).settings, **changes)
     tx.policies.write(tx.session, queue, after, tx.now)
     tx.forget_policy(queue)
@@ -36,22 +36,22 @@ def configure(tx: Transaction, queue: str, changes: dict[str, object]) -> Settin
 
 
 def adopt(tx: Transaction, queue: str, changes: dict[str, object]) -> None:
-    """A queue that is not there yet begins with these settings; one that is keeps what it has."""
+    """Creates the queue with these settings; an existing queue keeps its own."""
     if tx.session.rows("read_settings", queues=[queue]):
         return
-    tx.change_settings()  # the lock: somebody else may begin it in this moment, and say more of it
+    tx.change_settings()  # takes the lock: another process may be creating the queue with other settings
     if not tx.session.rows("read_settings", queues=[queue]):
         configure(tx, queue, changes)
 
 
 def pause(tx: Transaction, queue: str, changes: dict[str, object]) -> None:
-    """Pauses or resumes a queue that is there."""
+    """Pauses or resumes an existing queue."""
     insist_on_queue(tx.session, queue, names=False)
     configure(tx, queue, changes)
 
 
 def delete_queue(tx: Transaction, queue: str) -> None:
-    """The settings, once its messages have been purged in pieces. Messages that were sent meanwhile make the queue anew."""
+    """Deletes the settings, after the messages have been purged in batches. Messages sent meanwhile create the queue again."""
     insist_on_queue(tx.session, queue, names=False)
     refuse_streamed(tx, queue)
     if any(tx.session.rows("count_states", queue=queue)[0][:-1]):
@@ -72,7 +72,7 @@ def delete_queue(tx: Transaction, queue: str) -> None:
 
 
 def purge(tx: Transaction, queue: str, state: State, seqs: list[int]) -> int:
-    """Removes those of the messages that are still in the state. What a stream holds is left to it."""
+    """Removes the messages that are still in the state, except those that a stream holds."""
     if state is State.FINISHED:
         still = [row[0] for row in tx.session.rows("find_finished", seqs=seqs)]
         forget_finished(tx, queue, still)
@@ -88,7 +88,7 @@ def purge(tx: Transaction, queue: str, state: State, seqs: list[int]) -> int:
 
 
 def _still_in(tx: Transaction, state: State, seqs: list[int]) -> list[LockedMessage]:
-    """A dead letter that somebody has received is one still."""
+    """A leased dead letter still counts as dead."""
     if state not in (State.LEASED, State.DEAD):
         return hold(tx.session, seqs, state)
     kept = streamed(tx.session, seqs)
@@ -104,7 +104,7 @@ def note_purge(tx: Transaction, count: int, *, queue: str, states: Sequence[Stat
 
 
 def delete(tx: Transaction, id: str, reach: Reach) -> None:
-    """Wherever it is; a consumer that holds it finds its receipt gone."""
+    """Deletes a message in any state; a consumer that holds it finds its receipt gone."""
     seq = seq_of(tx.session, id, reach)
     held = [one for one in hold_anywhere(tx.session, [seq]) if reach(one.queue) and is_named(id, one.own_id, one.seq, one.sent_at)]
     if held:

@@ -1,4 +1,4 @@
-"""The state tables as places: a message is taken out of one and put into another. The rules are elsewhere."""
+"""Takes a message out of one state table and puts it into another. The rules are in rowq.model.lifecycle."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def put_scheduled(tx: Transaction, queue: str, due: int, seq: int, attempts: int
 
 
 def put_back(tx: Transaction, held: LockedMessage, expires_at: int | None) -> None:
-    """Into the very place it was taken out of, with another expiry."""
+    """Puts a message back where it was, with a new expiry."""
     tail = (held.attempts, expires_at, held.error)
     match held.state:
         case State.READY:

@@ -1,4 +1,4 @@
-"""The policies of queues, read from the database and remembered until somebody changes them."""
+"""The policies of queues, read from the database and cached until they change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowq.store.dialect import Session
 from rowq.store.notify.settings_cache import MISSING, SettingsCache
 
 MOST_KNOWN = 1_000
-"""Queues that a lane remembers: whoever asks for ever new names must not fill the memory."""
+"""Queues that an executor caches: callers that keep using new names must not fill the memory."""
 
 
 class _Validator(Protocol):
@@ -21,14 +21,14 @@ class _Validator(Protocol):
 
 
 class Known(msgspec.Struct):
-    """What is remembered of a queue. `is_stored` says that it has a row of its own."""
+    """What is cached of a queue. `is_stored`: it has a row of its own."""
 
     settings: Settings
     policy: Policy
     is_stored: bool
     validator: Any = None
     depth_bound: int | None = None
-    """At most this many messages are in it, unless somebody else has written since `counted_at` (see Dialect.news)."""
+    """An upper bound on the queue's depth, valid while no other connection has written since `counted_at` (see Dialect.news)."""
     counted_at: int = -1
 
 
@@ -44,9 +44,9 @@ class Policies:
         self._distrusted = 0
 
     def refresh(self, session: Session, now: int, distrusted: int) -> None:
-        """Forgets everything if the settings have changed since. Goes by the running time, not by the clock, which may jump.
+        """Forgets everything if the settings have changed. Uses the monotonic time, because the clock may jump.
 
-        `distrusted`: how often somebody has said that they did."""
+        `distrusted`: how often a change was reported so far."""
         if self.is_fresh(distrusted):
             return
         self._checked_at, self._distrusted = time.monotonic(), distrusted
@@ -60,7 +60,7 @@ class Policies:
         self._used.clear()
 
     def _is_orphan(self, session: Session, queue: str) -> bool:
-        """Somebody has deleted the queue just before we sent to it: its messages are there, and its row is not."""
+        """The queue was deleted just before this process sent to it: its messages exist, but its row does not."""
         return not self.known(session, queue).is_stored and any(session.rows("count_states", queue=queue)[0][:-1])
 
     def is_fresh(self, distrusted: int) -> bool:
@@ -75,14 +75,14 @@ class Policies:
         found = self._known.get(queue)
         if found is None:
             if len(self._known) >= MOST_KNOWN:
-                self._known.clear()  # they are read again by whoever needs them
+                self._known.clear()  # they are read again when needed
             data = self._read(session, queue)
             settings = Settings() if data is None else read_settings(data)
             found = self._known[queue] = Known(settings, resolve(settings, self.defaults), data is not None)
         return found
 
     def _read(self, session: Session, queue: str) -> bytes | None:
-        """What is stored; none is known of a queue without a row of its own, which somebody may just have made."""
+        """The stored settings; None for a queue without a row."""
         cached = session.slowly(lambda: self._cache.get(self._version, queue)) if self._cache.is_afar else MISSING
         if cached is not MISSING:
             return cached
@@ -95,13 +95,13 @@ class Policies:
         return self.known(session, queue).policy
 
     def keeping_nothing(self) -> tuple[list[str], list[str]]:
-        """The queues that are remembered and keep nothing of an acked message, and those of them that have an audit."""
+        """The cached queues that keep nothing of an acked message, and those of them that have an audit."""
         queues = [queue for queue, known in self._known.items() if known.policy.keep == "none"]
         return queues, [queue for queue in queues if self._known[queue].policy.audit]
 
     def create(self, session: Session, queue: str, now: int) -> None:
         """A queue exists by use: its first send gives it a row."""
-        known = self.known(session, queue)
+        known = self._known.get(queue) or self.known(session, queue)
         self._used.add(queue)
         if not known.is_stored:
             session.write("insert_queue", name=queue, settings=b"{}", created_at=now)
@@ -113,19 +113,19 @@ class Policies:
         self.forget()
 
     def changed(self, session: Session) -> None:
-        """Tells everybody to read them again."""
+        """Makes every process read the settings again."""
         session.write("raise_settings_version")
         self.forget()
 
     def forget(self) -> None:
-        """What is remembered may have been rolled back."""
+        """Clears the cache: what it holds may have been rolled back."""
         self._known.clear()
         self._version = -1
         self._checked_at = -1.0
 
 
 def read_settings(data: bytes) -> Settings:
-    """Settings as they were stored; what only a newer release knows is passed over."""
+    """Decodes stored settings; fields of newer releases are ignored."""
     try:
         return msgspec.json.decode(data, type=Settings)
     except msgspec.ValidationError:
@@ -139,7 +139,7 @@ def check_schema(schema: dict[str, Any] | None) -> None:
 
 
 def check_payload(known: Known, payload: Any) -> None:
-    """Raises PayloadRejected when the queue's schema does not allow the payload."""
+    """Raises PayloadRejected if the payload does not match the queue's schema."""
     if known.validator is None:
         known.validator = _compile(known.policy.schema or {})
     error = next(iter(known.validator.iter_errors(payload)), None)
@@ -150,7 +150,7 @@ def check_payload(known: Known, payload: Any) -> None:
 
 def _compile(schema: dict[str, Any]) -> _Validator:
     try:
-        import jsonschema_rs  # only queues with a schema pay for it
+        import jsonschema_rs  # imported only for queues with a schema
     except ImportError:
         raise InvalidArgument(
             "this queue has a JSON schema, and the package that checks it is not installed: pip install 'rowq[schema]'"
@@ -162,5 +162,5 @@ def _compile(schema: dict[str, Any]) -> _Validator:
     try:
         validator: _Validator = jsonschema_rs.validator_for(schema, retriever=refuse)
     except Exception as error:  # its errors share no base class
-        raise InvalidArgument(f"this is no JSON schema: {error}") from None
+        raise InvalidArgument(f"this is not a JSON schema: {error}") from None
     return validator

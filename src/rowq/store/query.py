@@ -1,7 +1,7 @@
 """Reads the .sql files: named queries with `:parameters`, shared by all databases, overridden by name in `<topic>.<dialect>.sql`.
 
-A query opens with `-- name: verb_noun`; a piece that several of them share opens with `-- fragment: noun` and is put in
-where another says `{noun}`. A dialect overrides either by its name. `:seqs[]` is a list; how a list is bound is the dialect's affair.
+A query begins with `-- name: verb_noun`; text that several queries share begins with `-- fragment: noun` and replaces `{noun}` in them.
+A dialect overrides either by its name. `:seqs[]` is a list; the dialect decides how to bind it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Queries:
     """The queries of one dialect: `queries["draw_seqs"]` with named parameters, or by position for rows in bulk."""
 
     def __init__(self, dialect: str, render: Callable[[str], str], words: Mapping[str, str] | None = None) -> None:
-        """`words` are put in as fragments are."""
+        """`words` are inserted like fragments."""
         texts: dict[str, str] = {}
         for topic in _TOPICS:
             blocks = _parse(read_sql(f"{topic}.sql", missing_ok=True)) | _parse(read_sql(f"{topic}.{dialect}.sql", missing_ok=True))
             fragments = {name: text for (kind, name), text in blocks.items() if kind == "fragment"} | dict(words or {})
             texts |= {name: _put_in(text, fragments) for (kind, name), text in blocks.items() if kind == "name"}
         self._texts = {name: render(text) for name, text in texts.items()}
-        self._positional: dict[str, str] = {}
+        self.positional: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
         return self._texts[name]
@@ -51,11 +51,11 @@ class Queries:
         return sorted(set(PARAMETER.findall(self._texts[name])))
 
     def by_position(self, name: str, columns: tuple[str, ...]) -> str:
-        """The query with `?1`, `?2` … for rows whose values stand in the order of `columns`, always the same for a query."""
-        known = self._positional.get(name)
+        """The query with `?1`, `?2` … for rows whose values are in the order of `columns`, which is always the same for a query."""
+        known = self.positional.get(name)
         if known is None:
             place = {column: f"?{number}" for number, column in enumerate(columns, 1)}
-            known = self._positional[name] = PARAMETER.sub(lambda match: place[match[1]], self._texts[name])
+            known = self.positional[name] = PARAMETER.sub(lambda match: place[match[1]], self._texts[name])
         return known
 
 

@@ -1,4 +1,4 @@
-"""Messages of a state in its order, looked at: a page from a cursor on, or all of them one after another."""
+"""Reads messages of a state in order: a page from a cursor on, or all of them one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_GROUP = ("", -1)
 
 
 def read_page(session: Session, page: Page) -> list[Message]:
-    """A cursor is a place in the order of its state: a page goes on behind it, or, with the newest first, before it."""
+    """A cursor is a place in the order of its state: a page continues after it, or before it if the newest come first."""
     if page.after is not None:
         a, b = read_cursor(page.state, page.after)
     else:
@@ -42,7 +42,7 @@ def read_page(session: Session, page: Page) -> list[Message]:
 
 
 def read_all(session: Session, queue: str, state: State) -> Iterator[Message]:
-    """A dead letter that somebody has received is one still, as everywhere where messages are counted or removed by their state."""
+    """A leased dead letter counts as dead, as everywhere messages are counted or removed by state."""
     everything = {"message_key": None, "group_key": None, "text": None, "sent_after": None, "sent_before": None, "limit": FOR_EVER}
     for place in (State.LEASED, State.DEAD) if state is State.DEAD else (state,):
         a, b = _beginning(place)
@@ -57,11 +57,11 @@ def _beginning(state: State) -> tuple[Any, int]:
 
 
 NEWEST = 10_000
-"""So many are looked at: what an operator should see is among them, and it stays quick with a million."""
+"""How many dead letters are examined: enough to show an operator what matters, and fast even if there are a million."""
 
 
 def read_failures(session: Session, queue: str, limit: int) -> Failures:
-    """At most `limit` of them, each with one of its letters as an example."""
+    """At most `limit` failures, each with one of its dead letters as an example."""
     rows = session.rows("list_newest_dead", queue=queue, characters=LOOKED_AT, limit=NEWEST + 1)
     looked_at = rows[:NEWEST]
     if not looked_at:
@@ -86,18 +86,17 @@ def read_failures(session: Session, queue: str, limit: int) -> Failures:
 
 SLOT_MS = 10_000
 MOST_LINES = 100_000
-"""How far back somebody begins at most, however much happened."""
+"""How many lines back reading starts at most."""
 
 
 class Happened(NamedTuple):
-    """One kind of line, and how many times it was written. Where a consumer gave a name, that is the `actor` of what it received and
-    settled."""
+    """One kind of audit line, and how often it was written. A named consumer is the `actor` of what it received and settled."""
 
     queue: str
     event: str
     actor: str | None
     slot: int
-    """The first moment of the ten seconds."""
+    """The start of the ten seconds."""
     times: int
 
 
@@ -106,7 +105,7 @@ def audit_end(session: Session) -> int:
 
 
 def audit_start(session: Session, since: int) -> int:
-    """The line behind which nothing is older than that moment, and no more than the newest hundred thousand are: found by halves."""
+    """The line after which no line is older than `since`, at most 100,000 lines back; found by binary search."""
     end = audit_end(session)
     low, high = max(0, end - MOST_LINES), end
     while low < high:
@@ -120,5 +119,5 @@ def audit_start(session: Session, since: int) -> int:
 
 
 def tally_audit(session: Session, after: int, upto: int) -> list[Happened]:
-    """Lines behind `after`, up to and with `upto`."""
+    """Counts the lines after `after`, up to and including `upto`."""
     return [Happened(*row) for row in session.rows("tally_audit", after=after, upto=upto, slot_ms=SLOT_MS)]

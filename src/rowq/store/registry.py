@@ -1,6 +1,6 @@
-"""The registry, as rows: consumers of a queue say that they are there, and learn which place among the living is theirs.
+"""The registry of consumers: those of a queue register and send heartbeats, and learn their place among the living ones.
 
-Nothing here is worth a sync: a consumer that was forgotten is told so at its next beat, and registers again.
+Nothing here needs a sync: a consumer that was lost learns it at its next heartbeat and registers again.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from rowq.store.dialect import Row, Session
 from rowq.store.transaction import Transaction
 
 KEPT_MS = 86_400_000
-"""How long the silent stay where no other consumer of their queue removes them."""
+"""How long silent consumers stay registered if no other consumer of their queue removes them."""
 MOST_LISTED = 1_000
 MOST_COUNTED = 100_000
-"""Of the messages that are in flight, in all queues: a person who looks must not have to wait for the rest."""
+"""How many leased messages are counted, in all queues: an operator should not have to wait for the rest."""
 
 
 def register(tx: Transaction, queue: str, id: str, dead_after_ms: int) -> Membership:
-    """Born after all others that are known, whatever the clock says."""
+    """The new consumer's `born_at` is later than that of all others, whatever the clock says."""
     others = [row for row in tx.session.rows("read_consumers", queue=queue) if row[0] != id]
     born_at = max([tx.now, *(row[1] + 1 for row in others)])
     me = membership(id, living([*others, (id, born_at, tx.now)], tx.now, dead_after_ms))
@@ -31,7 +31,7 @@ def register(tx: Transaction, queue: str, id: str, dead_after_ms: int) -> Member
 
 
 def beat(tx: Transaction, queue: str, id: str, dead_after_ms: int, remove_dead: bool) -> Membership | None:
-    """None when it was taken for dead: it is not among the consumers any more."""
+    """None if the consumer was considered dead and is no longer registered."""
     cutoff = tx.now - dead_after_ms
     if not tx.session.run("beat", queue=queue, id=id, beat_at=tx.now, cutoff=cutoff):
         _remove(tx, [(queue, id)], cutoff)
@@ -51,7 +51,7 @@ def members(session: Session, queue: str, now: int, dead_after_ms: int) -> list[
 
 
 def everyone(session: Session, now: int, dead_after_ms: int, sees: Callable[[str], bool] | None = None) -> list[ConsumerLook]:
-    """Of all queues that somebody sees; as much of it as a person looks at."""
+    """The consumers of all queues that the caller may see, up to a limit."""
     registered = [row for row in session.rows("read_all_consumers", limit=MOST_SHARES) if sees is None or sees(row[0])]
     counted = [row for row in session.rows("count_in_flight", limit=MOST_COUNTED) if sees is None or sees(row[0])]
     held = {(queue, consumer): (count, leased_at) for queue, consumer, count, leased_at in counted}
@@ -59,7 +59,7 @@ def everyone(session: Session, now: int, dead_after_ms: int, sees: Callable[[str
 
 
 def retire(tx: Transaction, limit: int) -> int:
-    """Those that nobody has heard of in a day."""
+    """Removes consumers that have been silent for a day."""
     cutoff = tx.now - KEPT_MS
     rows = tx.session.rows("list_silent_consumers", cutoff=cutoff, limit=limit)
     _remove(tx, rows, cutoff)
@@ -72,13 +72,13 @@ def _remove_silent(tx: Transaction, queue: str, rows: list[Row], dead_after_ms: 
 
 
 def _remove(tx: Transaction, keys: list[Row], cutoff: int) -> None:
-    """Of these (queue, id) the silent ones: who has just registered again under its old id stays. In one order, whoever does it."""
+    """Removes those still silent: a consumer that has just registered again stays. Sorted, so that locks are taken in one order."""
     if keys:
         tx.session.many("delete_silent_consumer", ("queue", "id", "cutoff"), [(*key, cutoff) for key in sorted(keys)])
 
 
 def take_duty(tx: Transaction, name: str, holder: str, held_until: int) -> bool:
-    """True when the duty is the holder's from now on, or was already."""
+    """True if the holder now has the duty."""
     values = {"name": name, "holder": holder, "now": tx.now, "held_until": held_until}
     if tx.session.run("take_duty", **values):
         return True

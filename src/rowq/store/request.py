@@ -1,4 +1,4 @@
-"""Requests that may be retried: the second try gets the answer of the first, from the same transaction that wrote the messages."""
+"""Idempotent requests: a retry gets the first answer, which was stored in the transaction that wrote the messages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rowq.store.call import Send
 from rowq.store.transaction import Transaction
 
 KEPT_MS = 3_600_000
-"""How long an answer is remembered: longer than any client goes on trying."""
+"""How long an answer is kept: longer than any client retries."""
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """Ids that were given in a row: three numbers instead of thousands of texts."""
+    """Consecutive ids: three numbers instead of thousands of strings."""
 
     first: int
     count: int
@@ -28,10 +28,10 @@ _answer = msgspec.json.Decoder(_Answer).decode
 
 
 class Requests:
-    """The named requests among calls that arrived together."""
+    """The requests with an idempotency key among calls of one transaction."""
 
     def __init__(self, tx: Transaction, calls: list[Send]) -> None:
-        self._work = tx
+        self._tx = tx
         self._fresh: dict[str, Send] = {}
         self._repeated: list[Send] = []
         ids = sorted({_id(call) for call in calls if call.request is not None})
@@ -39,7 +39,7 @@ class Requests:
         self._answered = {id: (fingerprint, answer) for id, fingerprint, answer in rows}
 
     def settles(self, call: Send) -> bool:
-        """True when the request was here before: there is nothing to write for it."""
+        """True if the request is a repetition: there is nothing to write for it."""
         if call.request is None:
             return False
         id = _id(call)
@@ -57,11 +57,11 @@ class Requests:
         return False
 
     def remember(self) -> None:
-        """Writes the answers of the new ones, and gives them to those who asked twice at once."""
+        """Stores the answers of new requests, and copies them to repetitions in the same transaction."""
         for id, call in self._fresh.items():
             if call.result is not None:
-                answer = msgspec.json.encode(_packed(call.result, self._work.now))
-                self._work.session.write("insert_request", id=id, at=self._work.now, fingerprint=_fingerprint(call), answer=answer)
+                answer = msgspec.json.encode(_packed(call.result, self._tx.now))
+                self._tx.session.write("insert_request", id=id, at=self._tx.now, fingerprint=_fingerprint(call), answer=answer)
         for call in self._repeated:
             first = self._fresh[_id(call)]
             if _fingerprint(call) != _fingerprint(first):
@@ -79,12 +79,12 @@ def retire(tx: Transaction, limit: int) -> int:
 
 
 def _id(call: Send) -> str:
-    """Of one caller: another one's requests are none of its business."""
+    """Contains the actor: callers do not share idempotency keys."""
     return f"{call.queue}/{call.actor or ''}/{call.request}"
 
 
 def _fingerprint(call: Send) -> bytes:
-    """Of the messages without their headers: a trace of requests gives every try a new one."""
+    """Excludes the headers: tracing gives each attempt a new one."""
     said = [msgspec.structs.replace(message, headers=None) for message in call.messages]
     return hashlib.blake2b(msgspec.msgpack.encode(said), digest_size=16).digest()
 
@@ -101,4 +101,4 @@ def _unpacked(answer: _Answer) -> list[str]:
 
 
 def _conflict(call: Send) -> RequestConflict:
-    return RequestConflict(f"the idempotency key {call.request!r} was used for other messages already: take a new key for each request")
+    return RequestConflict(f"the idempotency key {call.request!r} was already used for other messages: use a new key for each request")

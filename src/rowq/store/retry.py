@@ -1,4 +1,4 @@
-"""Transactions that failed through nobody's fault: they were rolled back as a whole, and are worth another try."""
+"""Transient failures: the transaction was rolled back as a whole and can be tried again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAUSE = 0.1
 
 
 class TryAgain(StoreBusy):
-    """A deadlock, or two who wrote the same key at the same moment."""
+    """A deadlock, or two transactions that wrote the same key at the same moment."""
 
 
 class ConnectionLost(TryAgain):
@@ -22,16 +22,16 @@ class ConnectionLost(TryAgain):
 
 
 class WouldWait(TryAgain):
-    """Somebody else's transaction holds what this one needs, and takes its time."""
+    """Another transaction has held a lock that this one needs for too long."""
 
 
 def given_up(error: TryAgain) -> RowqError:
-    """For the caller, when no more tries are made."""
+    """The error for the caller after the last attempt."""
     return StoreUnavailable(str(error)) if isinstance(error, ConnectionLost) else StoreBusy(str(error))
 
 
 def insist(action: Callable[[], T], seconds: float) -> T:
-    """Does it again while its connection breaks, until the time is over."""
+    """Repeats an action while its connection breaks, until the time is over."""
     until = running() + seconds
     while True:
         try:

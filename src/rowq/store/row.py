@@ -1,4 +1,4 @@
-"""Rows of the database as the objects that users hold."""
+"""Converts database rows into the objects that callers get."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _backoff = msgspec.json.Decoder(Backoff).decode
 
 
 def to_deliveries(rows: list[Row]) -> list[Delivery]:
-    """What a receive took, as consumers see it."""
+    """The rows of a receive as deliveries."""
     deliveries = []
     stem, stem_of = "", -1
     for seq, queue, attempt, token, until, format, payload, headers, sent_at, key, group, priority, own_id in rows:
         if seq >= SMALL_SEQ:
             id = message_id(seq, sent_at)
         else:
-            if sent_at != stem_of:  # messages that were sent together share all but the last digits
+            if sent_at != stem_of:  # ids of messages sent together differ only in the last digits
                 stem, stem_of = message_id(0, sent_at)[:-12], sent_at
             id = f"{stem}{seq:012x}"
         deliveries.append(
@@ -48,7 +48,7 @@ def to_deliveries(rows: list[Row]) -> list[Delivery]:
 
 
 def to_message(row: Row, state: State) -> Message:
-    """A row of one of the browse_… and get_… queries of insights.sql."""
+    """A row of a browse_… or get_… query in insights.sql."""
     seq, queue, sent_at, format, payload, headers, key, group, priority, ttl_ms, deadline, max_attempts, backoff, kv_keys, own_id = row[:15]
     attempts, error, expires_at, due, lease_until, leased_at, consumer, reason, died_at, outcome, finished_at, *cursor = row[15:]
     return Message(
@@ -99,15 +99,15 @@ def write_cursor(state: State, a: Any, b: Any) -> str:
 
 
 def read_cursor(state: State, text: str) -> tuple[Any, int]:
-    """The place in a state's order behind which to go on."""
+    """The place in a state's order after which to continue."""
     first: Any = str if state is State.BLOCKED else _Number
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         named, a, b = msgspec.json.decode(data, type=tuple[State, first, _Number])
     except (ValueError, msgspec.MsgspecError):
-        raise InvalidArgument("`after` is no cursor: pass the .cursor of the last message of the page before") from None
+        raise InvalidArgument("`after` is not a cursor: pass the .cursor of the last message of the previous page") from None
     if (isinstance(a, int) and abs(a) >> 62) or abs(b) >> 62:
-        raise InvalidArgument("`after` is no cursor: pass the .cursor of the last message of the page before")
+        raise InvalidArgument("`after` is not a cursor: pass the .cursor of the last message of the previous page")
     if named is not state:
-        raise InvalidArgument(f"`after` is a cursor of {named} messages, and {state} ones are asked for")
+        raise InvalidArgument(f"`after` is a cursor of {named} messages, but {state} messages were requested")
     return a, b

@@ -1,4 +1,4 @@
-"""Sending: new bodies into rowq_messages, each with one row in the state where it starts."""
+"""Sending: writes new bodies to rowq_messages, and one row to the state table in which each message starts."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _write(tx: Transaction, admitted: list[Send]) -> None:
 
 
 def _insert_plain(tx: Transaction, call: Send, first: int, policy: Policy) -> list[str]:
-    """Messages that are ready at once and have nothing hanging on them, in bulk: the hot path."""
+    """The hot path: messages that are ready at once and have no options, in bulk."""
     now, queue, changes, count = tx.now, call.queue, tx.changes, len(call.messages)
     changes["insert_plain_message"].extend(
-        # As a bytearray, which the driver of SQLite takes as it is; bytes it would ask for an adapter first, at twice the price.
+        # A bytearray, which SQLite's driver takes directly; for bytes it looks for an adapter first, which doubles the cost.
         [(seq, now, queue, m.format, bytearray(m.payload), m.priority) for seq, m in enumerate(call.messages, first)]
     )
     _add_run(changes["make_ready"], first, first + count - 1)
@@ -74,7 +74,7 @@ def _insert_plain(tx: Transaction, call: Send, first: int, policy: Policy) -> li
 
 
 def _add_run(runs: list[Row], first: int, last: int, *common: str | None) -> None:
-    """Runs of seqs that follow one another, as those of callers who came together do, are written by one statement."""
+    """Extends the last run if the seqs are consecutive, as those of one transaction are: one statement writes a run."""
     if runs and runs[-1][1] == first - 1 and runs[-1][2:] == common:
         runs[-1] = (runs[-1][0], last, *common)
     else:
@@ -109,15 +109,15 @@ def _insert(tx: Transaction, message: Prepared, seq: int, policy: Policy, waitin
 
 
 class _Admission:
-    """Lets calls in, one after another, knowing those that were let in before and are not written yet."""
+    """Checks calls one by one, taking into account those already admitted but not written yet."""
 
     def __init__(self, tx: Transaction) -> None:
-        self._work = tx
+        self._tx = tx
         self._admitted: defaultdict[str, int] = defaultdict(int)
         self._own_ids: defaultdict[str, set[str]] = defaultdict(set)
 
     def lets_in(self, call: Send) -> bool:
-        tx = self._work
+        tx = self._tx
         try:
             known = tx.policies.known(tx.session, call.queue)
             _check_messages(known, call, tx.now)
@@ -137,8 +137,8 @@ class _Admission:
         own_ids = [message.own_id for message in call.messages if message.own_id is not None]
         if not own_ids:
             return
-        taken = {row[0] for row in self._work.session.rows("find_own_ids", ids=own_ids, queue=call.queue)}
-        taken |= self._own_ids[call.queue].intersection(own_ids) | _given_out(self._work, own_ids)
+        taken = {row[0] for row in self._tx.session.rows("find_own_ids", ids=own_ids, queue=call.queue)}
+        taken |= self._own_ids[call.queue].intersection(own_ids) | _given_out(self._tx, own_ids)
         for position, message in enumerate(call.messages):
             if message.own_id in taken:
                 where = f"position {position}: " if len(call.messages) > 1 else ""
@@ -147,13 +147,13 @@ class _Admission:
                 taken.add(message.own_id)
 
     def _check_depth(self, known: Known, call: Send) -> None:
-        """Exact, but counted only when it may matter: the bound grows with our own sends, and falls when it is counted again."""
+        """Exact, but counts the queue only when needed: the bound grows with our own sends, and falls at the next count."""
         limit, wanted, queue = known.policy.max_depth, len(call.messages), call.queue
-        news = self._work.news()
+        news = self._tx.news()
         if known.depth_bound is None or known.counted_at != news or known.depth_bound + wanted > limit:
-            known.depth_bound = self._work.session.rows("count_depth", queue=queue, most=limit + 1)[0][0] + self._admitted[queue]
+            known.depth_bound = self._tx.session.rows("count_depth", queue=queue, most=limit + 1)[0][0] + self._admitted[queue]
             known.counted_at = news
-            wanted = _count_new(self._work, call)
+            wanted = _count_new(self._tx, call)
         if wanted and known.depth_bound + wanted > limit:
             holds = f"{known.depth_bound} of at most {limit}" if known.depth_bound <= limit else f"more than its {limit}"
             raise QueueFull(f"{queue!r} holds {holds} messages: wait until some are done, or raise max_depth")
@@ -181,19 +181,19 @@ def _check_messages(known: Known, call: Send, now: int) -> None:
 
 def _json_value(message: Prepared) -> object:
     if message.format == Format.BYTES:
-        raise PayloadRejected("the payload is bytes, and the queue's schema asks for JSON")
+        raise PayloadRejected("the payload is bytes, but the queue's schema requires JSON")
     return decode(message.format, message.payload)
 
 
 def _given_out(tx: Transaction, ids: list[str]) -> set[str]:
-    """Those that look like ours and are: an id that rowq made names that message alone, in whichever queue it is."""
+    """The ids that rowq itself has made: such an id names that message alone, in whichever queue it is."""
     origins = {origin.seq: id for id in ids if (origin := origin_of(id)) is not None}
     rows = tx.session.rows("find_told_origins", seqs=sorted(origins)) if origins else []
     return {origins[seq] for seq, sent_at in rows if message_id(seq, sent_at) == origins[seq]}
 
 
 def _count_new(tx: Transaction, call: Send) -> int:
-    """Without those that only replace a message which waits under their key: a full queue still takes them."""
+    """Without messages that only replace one that waits under their key: a full queue still accepts them."""
     keys = {message.message_key for message in call.messages if message.message_key is not None}
     unkeyed = sum(1 for message in call.messages if message.message_key is None)
     rows = tx.session.rows("lock_waiting_keys", queue=call.queue, keys=sorted(keys)) if keys else []
@@ -201,37 +201,37 @@ def _count_new(tx: Transaction, call: Send) -> int:
 
 
 class _WaitingKeys:
-    """Which keyed messages of a batch replace one that waits, in the database or earlier in the batch itself."""
+    """Which keyed messages of a batch replace a waiting one, in the database or earlier in the batch."""
 
     def __init__(self, tx: Transaction, calls: list[Send]) -> None:
-        self._work = tx
+        self._tx = tx
         self._holders: dict[tuple[str, str], tuple[int, str]] = {}
         asked: defaultdict[str, set[str]] = defaultdict(set)
         for call in calls:
             asked[call.queue].update(message.message_key for message in call.messages if message.message_key is not None)
-        for queue, keys in sorted(asked.items()):  # locks are taken in one order by all
+        for queue, keys in sorted(asked.items()):  # every transaction takes locks in this order
             if keys:
                 self._find_holders(queue, sorted(keys))
 
     def replaced(self, message: Prepared) -> str | None:
-        """The id of the message that now carries this one's payload and headers; None when nothing waits under its key."""
+        """The id of the waiting message that gets this one's payload and headers; None if no message waits under its key."""
         if message.message_key is None or (holder := self._holders.get((message.queue, message.message_key))) is None:
             return None
         seq, id = holder
-        self._work.flush()  # the holder may be an earlier message of this very batch
-        self._work.changes["replace_body"].append((message.format, message.payload, message.headers, seq))
+        self._tx.flush()  # the holder may be an earlier message of this batch
+        self._tx.changes["replace_body"].append((message.format, message.payload, message.headers, seq))
         self._renew(message, seq)
-        self._work.audit(message.queue, seq, "replaced")
+        self._tx.audit(message.queue, seq, "replaced")
         return id
 
     def hold(self, message: Prepared, seq: int, id: str) -> None:
         key = message.message_key or ""
         self._holders[message.queue, key] = (seq, id)
-        self._work.changes["hold_key"].append((message.queue, key, seq))
+        self._tx.changes["hold_key"].append((message.queue, key, seq))
 
     def _find_holders(self, queue: str, keys: list[str]) -> None:
-        """A holder past its time is nobody: whoever took its place would die with it."""
-        tx = self._work
+        """A holder past its time is expired first: a message that replaced it would expire too."""
+        tx = self._tx
         seqs = sorted(lock_keys(tx.session, queue, keys).values())
         for held in hold_waiting(tx.session, seqs) if seqs else []:
             if not expire(tx, held, tx.policy(queue)):
@@ -239,11 +239,11 @@ class _WaitingKeys:
         groups.promote_next(tx)
 
     def _renew(self, message: Prepared, seq: int) -> None:
-        """refresh_ttl: a replacement lives as long as a new message would.
+        """With refresh_ttl, a replacement lives as long as a new message would.
 
-        And where others write at the same time, the state row is written anew in any case: a claim that began before this commits
-        must not find the row free and hand out the body of before."""
-        tx, policy = self._work, self._work.policy(message.queue)
+        With concurrent writers the state row is rewritten in any case: a claim that began before this commit must not find the row
+        unchanged and hand out the old body."""
+        tx, policy = self._tx, self._tx.policy(message.queue)
         if not policy.refresh_ttl and tx.session.is_alone:
             return
         for held in hold_waiting(tx.session, [seq]):
@@ -256,10 +256,10 @@ class _WaitingKeys:
 
 
 class _Heads:
-    """Which groups of a batch have a head already, in the database or earlier in the batch itself."""
+    """Which groups of a batch already have a head, in the database or earlier in the batch."""
 
     def __init__(self, tx: Transaction, calls: list[Send]) -> None:
-        self._work = tx
+        self._tx = tx
         self._taken: set[tuple[str, str]] = set()
         self._unused: set[tuple[str, str]] = set()
         asked: defaultdict[str, set[str]] = defaultdict(set)
@@ -276,10 +276,10 @@ class _Heads:
             return False
         self._taken.add((queue, group))
         self._unused.discard((queue, group))
-        self._work.changes["set_group_head"].append((queue, group, seq))
+        self._tx.changes["set_group_head"].append((queue, group, seq))
         return True
 
     def leave_unused(self) -> None:
-        """Groups that were reserved for messages which have replaced others instead."""
-        if not self._work.session.is_alone:
-            self._work.changes["delete_group_head"].extend(sorted(self._unused))
+        """Removes groups that were reserved for messages that then replaced others."""
+        if not self._tx.session.is_alone:
+            self._tx.changes["delete_group_head"].extend(sorted(self._unused))

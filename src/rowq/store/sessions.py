@@ -1,4 +1,4 @@
-"""Sessions of the pages, as rows: opened at a login, found at each request, closed at the log-out or when their time is over."""
+"""Login sessions of the admin pages: created at login, looked up for each request, removed at logout or when they expire."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rowq.store.dialect import Row, Session
 from rowq.store.transaction import Transaction
 
 MOST = 1_000
-"""Of one key: the oldest make room. A script that logs in again and again fills no disk."""
+"""Sessions per key; the oldest are removed first. A script that logs in repeatedly cannot fill the disk."""
 
 
 class SignedIn(NamedTuple):
-    """`key_digest`: of the secret that was shown; another key under the same name is somebody else."""
+    """`key_digest` is that of the secret used at login: a new key under the same name is a different key."""
 
     key_name: str
     key_digest: bytes
@@ -29,26 +29,26 @@ def open(tx: Transaction, digest: bytes, key_name: str, key_digest: bytes, expir
 
 
 def close(tx: Transaction, digest: bytes) -> None:
-    """One that is over already is none."""
+    """A session that no longer exists is ignored."""
     signed_in = find(tx.session, digest)
     if signed_in is not None and tx.session.run("delete_session", digest=digest):
         audit(tx, "signed_out", key=signed_in.key_name)
 
 
 def find(session: Session, digest: bytes) -> SignedIn | None:
-    """Whether its time is over is for the caller to see."""
+    """The caller checks whether it has expired."""
     row = session.row("find_session", digest=digest)
     return None if row is None else SignedIn(row[0], bytes(row[1]), row[2])
 
 
 def retire(tx: Transaction, limit: int) -> int:
-    """Those whose time is over."""
+    """Removes expired sessions."""
     rows = tx.session.rows("list_ended_sessions", now=tx.now, limit=limit)
     _remove(tx, rows)
     return len(rows)
 
 
 def _remove(tx: Transaction, rows: list[Row]) -> None:
-    """In one order, whoever does it."""
+    """Sorted, so that locks are taken in one order."""
     if rows:
         tx.session.many("delete_session", ("digest",), sorted((bytes(row[0]),) for row in rows))

@@ -1,4 +1,4 @@
-"""Settling: what consumers say about their deliveries. The receipt's token must be the one of the current lease."""
+"""Settling: ack, nack, reject, reschedule and extend. The receipt's token must be that of the current lease."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVENTS: dict[type, str] = {Ack: "acked", Reject: "rejected", Reschedule: "resch
 
 
 def settle(tx: Transaction, calls: list[Settle], *, calls_up: bool = True) -> None:
-    """`calls_up=False` where there are more pieces to come: whoever says so calls up the next of each group at the end."""
+    """`calls_up=False` if more batches follow: the caller then promotes the next message of each group at the end."""
     done = ack_at_once(tx, calls) if tx.session.does_at_once else set()
     seqs = [receipt[0] for call in calls for receipt in call.receipts if receipt not in done and receipt not in call.done]
     leased = {row[0]: row for row in tx.session.rows("lock_leased", seqs=seqs)} if seqs else {}
@@ -43,8 +43,8 @@ def settle(tx: Transaction, calls: list[Settle], *, calls_up: bool = True) -> No
 
 
 def _resolve(tx: Transaction, call: Settle) -> None:
-    """What is gone was acked by a try whose answer was lost, if the audit has it at that very moment. Else by that, or by another consumer:
-    nobody can tell."""
+    """A delivery that is gone was acked by the attempt whose answer was lost if the audit has an ack of that very moment. Otherwise it is
+    unknown whether that attempt or another consumer acked it."""
     told = list(zip(call.receipts, call.result or (), strict=True))
     gone = [receipt[0] for receipt, outcome in told if outcome is Outcome.NOT_FOUND and receipt != NO_RECEIPT]
     acked = {seq for (seq,) in tx.session.rows("find_acked", seqs=gone, moments=list(call.doubts))} if gone else set()
@@ -55,13 +55,13 @@ def _resolve(tx: Transaction, call: Settle) -> None:
 
 
 def release(tx: Transaction, calls: list[Receive]) -> None:
-    """What was leased to those who have gone away without it: back at once, but not where that could deliver a message twice."""
+    """Returns messages leased to callers that have gone away. Those delivered at most once stay leased: they might be delivered twice."""
     good = [call for call in calls if (call.delivery or tx.policy(call.queue).delivery) != "at_most_once"]
     settle(tx, [Settle([(row[0], row[3]) for row in call.result or ()], Nack(counts=False, delay=0)) for call in good])
 
 
 def ack_at_once(tx: Transaction, calls: list[Settle]) -> set[Receipt]:
-    """The receipts that one statement could settle: of messages that nothing hangs on, in queues that keep nothing of them."""
+    """Acks with one statement messages without options in queues that keep nothing of them; returns their receipts."""
     queues, audited = tx.policies.keeping_nothing()
     by_actor: defaultdict[str | None, list[Receipt]] = defaultdict(list)
     for call in calls:
@@ -83,9 +83,9 @@ def ack_at_once(tx: Transaction, calls: list[Settle]) -> set[Receipt]:
 
 
 def _ack(tx: Transaction, call: Settle, leased: dict[int, Row], missing: set[int], done: set[Receipt]) -> None:
-    """Where nothing hangs on a message and nothing is kept of it, its two rows can simply go: the hot path."""
+    """The hot path: if a message has no options and nothing of it is kept, its two rows are simply deleted."""
     acked = call.done | done.intersection(call.receipts)
-    done -= acked  # whoever says it a second time in this batch is too late
+    done -= acked  # a second ack in this batch is too late
     if len(acked) == len(call.receipts):
         call.result = [Outcome.DONE] * len(call.receipts)
         return
@@ -105,7 +105,7 @@ def _ack(tx: Transaction, call: Settle, leased: dict[int, Row], missing: set[int
             outcomes.append(_refused(call, row, seq, missing))
             continue
         policy = tx.policy(row[2])
-        del leased[seq]  # whoever comes second in this batch is too late
+        del leased[seq]  # a second settlement in this batch is too late
         if row[4] or row[3] & ~HARMLESS or policy.keep != "none":
             looked_at.append(seq)
         else:
@@ -117,7 +117,7 @@ def _ack(tx: Transaction, call: Settle, leased: dict[int, Row], missing: set[int
                 audited.append(row)
         outcomes.append(Outcome.DONE)
     held = {one.seq: one for one in hold_leased(tx.session, looked_at)} if looked_at else {}
-    for seq in looked_at:  # in the order in which it was said, which is that of the history
+    for seq in looked_at:  # in the order of the receipts, which is that of the history
         conclude(tx, held[seq], Ack())
     _audit_acks(tx, audited)
     tx.changes["delete_leased"].extend(gone)
@@ -161,12 +161,12 @@ def _settle_one(tx: Transaction, call: Settle, row: Row, leased: dict[int, Row])
     if isinstance(settlement, Extend):
         call.until[seq] = _extend(tx, row, settlement)
         return
-    del leased[seq]  # whoever comes second in this batch is too late
+    del leased[seq]  # a second settlement in this batch is too late
     conclude(tx, hold_leased(tx.session, [seq])[0], settlement)
 
 
 def conclude(tx: Transaction, held: LockedMessage, settlement: Settlement, *, is_behind: bool = False) -> None:
-    """Writes what the rules make of a verdict about a leased message. `is_behind`: another one leads its group."""
+    """Applies a settlement to a leased message by the rules. `is_behind`: another message leads its group."""
     policy = policy_of_lease(tx, held)
     change = lifecycle.decide(held.standing, settlement, policy, tx.now, tx.random)
     tx.audit_as(held.consumer or tx.actor, held.queue, held.seq, _event(settlement), held.deliveries, getattr(settlement, "error", None))
@@ -191,7 +191,7 @@ def _event(settlement: Settlement) -> str:
 
 
 def _tell_stale_from_gone(tx: Transaction, calls: list[Settle], missing: set[int]) -> None:
-    """A message that waits again makes its old receipt stale; one that is gone is not found."""
+    """The receipt of a message that still exists is stale; that of a message that is gone is not found."""
     present: dict[int, str] = dict(tx.session.rows("find_messages", seqs=sorted(missing)))
     for call in calls:
         reaches = call.reaches or (lambda queue: True)

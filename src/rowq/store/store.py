@@ -1,9 +1,9 @@
-"""The store: what all lanes of a process share around one database."""
+"""The store: what all executors of a process share for one database."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 
 from rowq.clock import Clock
 from rowq.model.queue import Settings
@@ -29,24 +29,26 @@ class Store:
         self.heads = Heads()
         self.meter: Meter | None = None
         self.on_notification: Callable[[Notification], None] = lambda notification: None
-        """Told of what has become ready, once that is committed."""
+        """Called after a commit with what has become ready."""
+        self.listeners: Sized = (self,)
+        """Empty while a commit that makes messages ready concerns no one in this process."""
         self.made_queues: set[str] = set()
-        """Queues that have a row, unless somebody has deleted them since."""
+        """Queues that have a row, unless they were deleted since."""
         self._redrives = 0
         self.distrusted = 0
         """How often settings were found to have changed."""
 
     def distrust_settings(self) -> None:
-        """They are read again by the next transaction of each lane."""
+        """The next transaction of each executor reads them again."""
         self.made_queues.clear()
         self.distrusted += 1
 
     def news(self) -> int:
-        """A number that changes whenever a queue may hold more than one lane knows of."""
+        """A number that changes whenever a queue may hold more messages than an executor knows of."""
         return self.dialect.news() + (self._redrives << 40)
 
     def tell(self, tx: Transaction) -> None:
-        """It is committed: whatever goes wrong from here on must not do it again."""
+        """Called after the commit: an error must not reach the caller, which would repeat the transaction."""
         try:
             self.times.learn(tx)
             if tx.lowest:
@@ -59,10 +61,10 @@ class Store:
                     Notification({topic: (count, tx.lowest.get(topic)) for topic, count in tx.woken.items()}, tx.has_changed_settings)
                 )
         except Exception:
-            _log.exception("nobody was woken; waiters look once a second")
+            _log.exception("waiting receives were not woken; they poll once a second")
 
     def hear(self, notification: Notification) -> None:
-        """What another process has told."""
+        """Applies a notification of another process."""
         self.heads.lower({topic: place for topic, (_, place) in notification.ready.items() if place is not None})
         if notification.settings:
             self.distrust_settings()

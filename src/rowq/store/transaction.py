@@ -1,4 +1,4 @@
-"""One transaction at work: its session, its moment, what it is going to write, and whom to wake once that is on disk."""
+"""One transaction: its session, its time, the changes it will write, and what to notify after the commit."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from rowq.store.policy import Policies
 
 
 class Look(msgspec.Struct):
-    """A look at what has fallen due: from which time on, and what came of it."""
+    """A look at what has fallen due: from which time on, and the result."""
 
     floor: int
     is_cheap: bool = True
     next: int | None = None
     took_ms: int = 0
     is_complete: bool = False
-    """Nothing that is due was left behind."""
+    """Everything that was due has been taken up."""
 
 
 class Transaction:
     tally: Tally | None = None
-    """What is counted, where somebody counts (see rowq/store/meter.py)."""
+    """What is counted, if a meter is attached (see rowq/store/meter.py)."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Transaction:
         heads: Heads,
         clock: Callable[[], int],
     ) -> None:
-        """`now` is the moment of the whole transaction; `clock` goes on."""
+        """`now` is the time of the whole transaction; `clock` continues."""
         self.session = session
         self.heads = heads
         self.clock = clock
@@ -53,33 +53,34 @@ class Transaction:
         self.now = now
         self.random = random
         self.actor = self.own_actor = actor
-        self.changes = Changes()
+        self.changes: defaultdict[str, list[Any]] = defaultdict(list)
+        """Rows to write, by query: `changes["insert_ready"].append(row)`, `changes["delete_leased"].append(seq)`."""
         self.has_changed_settings = False
         self._known: dict[str, Policy] = {}
         self.woken: defaultdict[str, int] = defaultdict(int)
         """How many messages have become ready, by topic (a queue, or a queue's dead letters)."""
         self.due: dict[str, int] = {}
-        """When a topic will have something without anybody sending, as far as this transaction learned."""
+        """When a topic has its next due message or lease expiry, as far as this transaction knows."""
         self.lowest: dict[str, Place] = {}
         """The lowest place in each queue where a message has become ready."""
         self.looked: dict[str, Look] = {}
-        """Topics whose times were looked up in this transaction."""
+        """Topics whose due times were looked up in this transaction."""
         self.delivered: defaultdict[str | None, list[int]] = defaultdict(list)
-        """Leased in this transaction, and not in the audit yet: by whom."""
+        """Messages leased in this transaction and not audited yet, by actor."""
         self.leaving: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        """(queue, group) → messages on their way out, whose successors are called up by `groups.call_up`."""
+        """(queue, group) → leaving messages; `groups.promote_next` promotes their successors."""
         self.returning: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        """(queue, group) → heads that come back, and step back where an older message of the group waits."""
+        """(queue, group) → returning heads, which step back if an older message of the group waits."""
 
     def policy(self, queue: str) -> Policy:
-        """What holds for the queue now; `forget_policy` after changing it."""
+        """The queue's current policy; call `forget_policy` after changing it."""
         known = self._known.get(queue)
         if known is None:
-            known = self._known[queue] = self.policies.of(self.session, queue)
+            known = self._known[queue] = self.policies.known(self.session, queue).policy
         return known
 
     def act_for(self, actor: str | None) -> None:
-        """What is audited from here on is that caller's doing."""
+        """Audits everything from here on under this actor."""
         self.actor = actor or self.own_actor
 
     def change_settings(self) -> None:
@@ -90,7 +91,16 @@ class Transaction:
         self._known.pop(queue, None)
 
     def flush(self) -> None:
-        self.changes.write(self.session)
+        """Writes the changes in the order of the lock rules."""
+        if not self.changes:
+            return
+        for query in sorted(self.changes, key=_ORDER.__getitem__):
+            rows, columns = self.changes[query], _WRITES[query]
+            if rows and columns is None:
+                self.session.write(query, seqs=rows)
+            elif rows and columns is not None:
+                self.session.many(query, columns, rows)
+        self.changes.clear()
 
     def audit(self, queue: str, seq: int | None, event: str, attempt: int | None = None, detail: str | None = None) -> None:
         self.audit_as(self.actor, queue, seq, event, attempt, detail)
@@ -104,11 +114,16 @@ class Transaction:
             self.changes["insert_audit"].append((self.now, queue, seq, event, attempt, actor, detail))
 
     def ready_at(self, queue: str, ranking: int, position: int, count: int = 1) -> None:
-        """So many have become ready, none of them before that place."""
+        """`count` messages have become ready, none of them before this place."""
         self.woken[queue] += count
         known, place = self.lowest.get(queue), (ranking, position)
         if known is None or place < known:
             self.lowest[queue] = place
+
+    @property
+    def has_news(self) -> bool:
+        """Whether this process must learn something from it, even where no consumer waits."""
+        return bool(self.looked or self.due or self.has_changed_settings or self.has_redriven)
 
     def wakes_at(self, topic: str, due: int) -> None:
         known = self.due.get(topic)
@@ -131,7 +146,7 @@ _WRITES: dict[str, tuple[str, ...] | None] = {
     "delete_ready_run": ("queue", "ranking", "first", "last"),
     "delete_moved": None,
     "delete_expiring": None,
-    # Then the body, which undelivered keys are copied from before it goes.
+    # Then the body, after undelivered keys were copied from it.
     "copy_to_kv": ("entry_key", "written_at", "message_id", "seq"),
     "delete_message": None,
     "replace_body": ("format", "payload", "headers", "seq"),
@@ -161,28 +176,6 @@ _WRITES: dict[str, tuple[str, ...] | None] = {
     "audit_enqueued": ("first", "last", "actor"),
     "insert_audit": ("at", "queue", "seq", "event", "attempt", "actor", "detail"),
 }
-"""In the order of writing: the columns of a query that is run for each row; None for one that takes a list of
-seqs, or of lines of the audit, at once."""
+"""In the order of writing: the columns of a query that runs for each row; None for one that takes a list of seqs, or of audit lines."""
 
 _ORDER = {query: number for number, query in enumerate(_WRITES)}
-
-
-class Changes:
-    """`changes["insert_ready"].append(row)`, `changes["delete_leased"].append(seq)`: `write` writes them in the order of the lock rules."""
-
-    def __init__(self) -> None:
-        self._rows: defaultdict[str, list[Any]] = defaultdict(list)
-
-    def __getitem__(self, query: str) -> list[Any]:
-        return self._rows[query]
-
-    def write(self, session: Session) -> None:
-        if not self._rows:
-            return
-        for query in sorted(self._rows, key=_ORDER.__getitem__):
-            rows, columns = self._rows[query], _WRITES[query]
-            if rows and columns is None:
-                session.write(query, seqs=rows)
-            elif rows and columns is not None:
-                session.many(query, columns, rows)
-        self._rows.clear()

@@ -1,4 +1,4 @@
-"""Moves messages between the state tables, as the rules have decided, with all that hangs on them: keys, groups, expiry, body."""
+"""Moves messages between the state tables as the lifecycle rules decide, together with their keys, groups, expiry and body."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowq.store.transaction import Transaction
 
 
 def move(tx: Transaction, held: LockedMessage, change: Change, *, is_behind: bool = False) -> None:
-    """Out of the state it is in, into the one that the change says. `is_behind`: another one leads its group."""
+    """Moves a message from its state into the one that the change says. `is_behind`: another message leads its group."""
     take_out(tx, held)
     if held.marks & HAS_KV_KEYS and lifecycle.is_undelivered(held.standing, change):
         _write_kv(tx, held)
@@ -30,9 +30,9 @@ def move(tx: Transaction, held: LockedMessage, change: Change, *, is_behind: boo
 
 
 def put_waiting(tx: Transaction, held: LockedMessage, waiting: Waiting, *, is_behind: bool = False) -> None:
-    """Back into the queue: ready or scheduled, or blocked when a dead letter returns to a group that has a head."""
+    """Puts a message back into the queue: ready or scheduled, or blocked behind the head of its group."""
     if held.marks & KEYED and not _regains_key(tx, held):
-        gone = msgspec.structs.replace(held, attempts=waiting.attempts)  # as it would have waited: a release counts as no attempt
+        gone = msgspec.structs.replace(held, attempts=waiting.attempts)  # as if it had waited: a release does not count as an attempt
         finish(tx, gone, Finished("superseded", tx.policy(held.queue).keep))
         return
     ends_at = lifecycle.ends_at(waiting.expires_at, held.deadline)
@@ -54,12 +54,12 @@ def put_waiting(tx: Transaction, held: LockedMessage, waiting: Waiting, *, is_be
 
 
 def return_position(tx: Transaction, queue: str, seq: int) -> int:
-    """A retry returns to its old place, unless the queue says order: ready."""
+    """A retry returns to its old place, unless the queue has `order: ready`."""
     return tx.session.draw_seqs(1) if tx.policy(queue).order == "ready" else seq
 
 
 def policy_of_lease(tx: Transaction, held: LockedMessage) -> Policy:
-    """The queue's, unless the consumer asked for another mode of delivery."""
+    """The queue's policy, with the delivery mode that the consumer asked for, if any."""
     policy = tx.policy(held.queue)
     for mode, mark in MODE_MARKS.items():
         if held.marks & mark:
@@ -68,7 +68,7 @@ def policy_of_lease(tx: Transaction, held: LockedMessage) -> Policy:
 
 
 def expire(tx: Transaction, held: LockedMessage, policy: Policy) -> bool:
-    """Moves a waiting message out if it is past its TTL or deadline; False when it may still be delivered."""
+    """Moves a waiting message out if it is past its TTL or deadline; False if it may still be delivered."""
     change = lifecycle.after_expiry(held.standing, policy, tx.now)
     if change is None:
         return False
@@ -79,7 +79,7 @@ def expire(tx: Transaction, held: LockedMessage, policy: Policy) -> bool:
 
 
 def finish(tx: Transaction, held: LockedMessage, finished: Finished) -> None:
-    """Out of the engine: into the history as far as it is kept, and its body gone as far as it is not."""
+    """Finishes a message: writes its history line and deletes its body, depending on what is kept."""
     _leave(tx, held)
     if finished.keep != "none":
         tx.changes["insert_history"].append(
@@ -97,7 +97,7 @@ def finish(tx: Transaction, held: LockedMessage, finished: Finished) -> None:
 
 
 def leave_own_id(tx: Transaction, queue: str, own_id: str) -> None:
-    """The id stays taken while the audit can tell its story."""
+    """The id stays taken as long as the audit has lines of the message."""
     if tx.policy(queue).audit:
         tx.changes["leave_own_id"].append((tx.now, own_id, queue))
     else:
@@ -118,7 +118,7 @@ def _put_dead(tx: Transaction, held: LockedMessage, dead: Dead) -> None:
 
 
 def _leave(tx: Transaction, held: LockedMessage) -> None:
-    """What a message gives up when it is no longer in the queue: its key, its place in the group, its expiry."""
+    """Releases what a message holds while it is in the queue: its key, its place in the group, its expiry."""
     if held.marks & KEYED:
         tx.changes["free_key"].append((held.queue, held.message_key, held.seq))
     if held.marks & GROUPED and held.state in (State.READY, State.SCHEDULED, State.LEASED) and held.reason is None:
@@ -128,7 +128,7 @@ def _leave(tx: Transaction, held: LockedMessage) -> None:
 
 
 def _regains_key(tx: Transaction, held: LockedMessage) -> bool:
-    """False when a newer message waits under the same key. An older one that waits gives way."""
+    """False if a newer message waits under the same key. An older one that waits is superseded."""
     tx.flush()  # an earlier message of this transaction may have touched the same key
     waiting = lock_keys(tx.session, held.queue, [held.message_key or ""]).values()
     for twin in hold_waiting(tx.session, [seq for seq in waiting if seq != held.seq]):

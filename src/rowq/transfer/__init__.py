@@ -1,1 +1,1 @@
-"""Copies queues from one database into another, with all that belongs to them: in pieces, and on from where it was cut off."""
+"""Copies queues from one database into another, with all their data: in batches, and resumable."""

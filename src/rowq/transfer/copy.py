@@ -1,4 +1,4 @@
-"""One run of a copy: what is brought in which order, how it is compared, and what is removed in the end."""
+"""One run of a copy: what is copied in which order, how it is compared, and what is removed at the end."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from rowq.transfer.report import Counts, QueueReport
 from rowq.transfer.route import Transfer
 
 Advance = Callable[[int], None]
-"""Called with how much is done by now."""
+"""Called with how much is done so far."""
 
 _LOOK_EVERY = 0.05
 _REMOVED = (State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD, State.FINISHED)
-"""Followers first: else each of them would have its turn before it goes."""
+"""Followers first: otherwise each of them would be promoted before it is removed."""
 
 
 class Stage(NamedTuple):
-    """A part of the way: what it is called, how much there is to do, and how it is done."""
+    """A part of the copy: its name, how much there is to do, and how it is done."""
 
     title: str
     total: int
@@ -38,10 +38,10 @@ class Stage(NamedTuple):
 
 
 class Copier:
-    """`begin`, then all of the `stages`, then `finish`; and whoever wants may `remove`."""
+    """`begin`, then all of the `stages`, then `finish`; optionally `remove`."""
 
     def __init__(self, passage: Transfer, *, everything: bool, with_audit: bool) -> None:
-        """`everything`: all queues of the source, and with them what nobody knows the queue of."""
+        """`everything`: all queues of the source, and rows whose queue is unknown."""
         self._passage = passage
         self._source = passage.source
         self._everything = everything
@@ -54,8 +54,8 @@ class Copier:
         """Up to where this run goes, in the numbers of the source."""
 
     def begin(self, patience: float = 0.0) -> int:
-        """Makes the queues at the target, pauses those of the source, and waits so many seconds for its consumers. Gives how many
-        leases run on. How the source was is written down in the target before it is changed, for a run that has to go on."""
+        """Creates the queues at the target, pauses those of the source, and waits up to `patience` seconds for its consumers. Gives how
+        many leases are left. The state of the source is recorded in the target before it is changed, for a run that has to continue."""
         self._settings = {queue: self._source.insights.settings(queue) for queue in self._passage.queues}
         self._passage.begin(self._settings)
         self._pause()
@@ -65,7 +65,7 @@ class Copier:
         return leases
 
     def stages(self) -> list[Stage]:
-        """In order. The audit comes first, so that whatever happens to a message here stands behind what happened to it there."""
+        """In order. The audit comes first, so that later events at the target come after those at the source."""
         stats = [self._source.insights.stats(queue) for queue in self._passage.queues]
         stages = [
             Stage("messages", sum(each.depth + each.dead for each in stats), self._copy_messages),
@@ -96,7 +96,7 @@ class Copier:
         return self.report()
 
     def remove(self, advance: Advance) -> list[QueueReport]:
-        """Deletes from the source what the target knows, and nothing else."""
+        """Deletes from the source what the target has, and nothing else."""
         for query, part in (("list_bodies", "messages"), ("list_history", "history")):
             for rows in self._passage.pieces(query, 0, self._ends[part]):
                 self._removed.update(self._remove_known(rows))
@@ -119,7 +119,7 @@ class Copier:
         ]
 
     def _pause(self) -> None:
-        """A consumer elsewhere may go by settings that it read a moment ago: that moment is waited for."""
+        """Waits until consumers in other processes no longer use settings that they cached a moment ago."""
         at_work = [queue for queue in self._passage.queues if not self._source.insights.policy(queue).paused]
         for queue in at_work:
             self._source.driver.drive(self._source.verbs.configure(queue, {"paused": True}))
@@ -136,14 +136,14 @@ class Copier:
             time.sleep(_LOOK_EVERY)
 
     def _find_ends(self) -> dict[str, int]:
-        """Of the lines first: whatever they tell of has a seq that is known then."""
+        """The ends of lines first: every seq that they mention is then covered."""
         audit, history = self._passage.ask("read_ends")[0]
         last = min(self._passage.ask("read_last_seq")[0][0], *[course.room for course in self._passage.courses.values()])
         self._wait_for_senders()
         return {"audit": audit or 0, "history": history or 0, "messages": last}
 
     def _wait_for_senders(self) -> None:
-        """Nobody who has drawn a seq by now may still be about to write it: the copy would pass it by."""
+        """A transaction that has drawn a seq must have ended: the copy would miss its messages."""
         until, senders = running() + self._source.dialect.timeout, self._find_senders()
         while senders:
             if running() > until:
@@ -180,7 +180,7 @@ class Copier:
         self._passage.close("audit", self._ends["audit"])
 
     def _copy_names(self, advance: Advance) -> None:
-        """Of those that are gone. One that is still at the source has come along with its id, or has been missed and will."""
+        """The ids of messages that are gone. A message still at the source has come with its id, or was missed and will come."""
         for rows in self._passage.fresh_pieces("list_enqueued", "names", self._ends["audit"]):
             present = {row[0] for row in self._passage.ask("find_origins", seqs=[row[3] for row in rows])}
             gone = [row for row in rows if row[3] not in present]
@@ -189,7 +189,7 @@ class Copier:
         self._passage.close("names", self._ends["audit"])
 
     def _copy_replacements(self, advance: Advance) -> None:
-        """Of messages that were sent once more under their keys, since they were copied."""
+        """Messages that were replaced by their keys since they were copied."""
         last = self._passage.ask("read_ends")[0][0] or 0
         self._wait_for_senders()
         for rows in self._passage.fresh_pieces("list_replaced", "replaced", last):
@@ -199,7 +199,7 @@ class Copier:
         self._passage.close("replaced", last)
 
     def _copy_belongings(self) -> int:
-        """Little, and the same if it is brought twice. Gives when the newest of the undelivered keys was written."""
+        """Small, and safe to copy twice. Gives when the newest of the undelivered keys was written."""
         passage, newest = self._passage, 0
         for queue, course in passage.courses.items():
             for ids in passage.streamed("list_gone_ids", queue=queue):
@@ -222,8 +222,8 @@ class Copier:
             self._counts[queue] = Counts(*there), Counts(*here)
 
     def _look_again(self) -> None:
-        """For what was committed behind our back, below a seq that had been passed. Nobody receives at the target yet: what is not
-        known there has not arrived."""
+        """Finds messages committed late, below a seq that the copy had passed. There are no consumers at the target yet: what it does not
+        know has not arrived."""
         for rows in self._passage.pieces("list_bodies", 0, self._ends["messages"]):
             wanted = {(row[1], exporter.id_of(row)): row[3] for row in rows if not self._passage.courses[row[1]].is_complete}
             missing = sorted(wanted[named] for named in wanted.keys() - self._passage.known(wanted))
@@ -243,8 +243,8 @@ class Copier:
 
 
 def _purge(tx: Transaction, queue: str, seqs: list[int], after: int) -> int:
-    """Without those that were replaced by their keys once more, behind that line of the audit: the next run brings that first."""
-    hold_waiting(tx.session, seqs)  # from here on nobody replaces them
+    """Without those replaced by their keys after that line of the audit: the next run copies the replacements first."""
+    hold_waiting(tx.session, seqs)  # from here on they cannot be replaced
     replaced = {row[0] for row in tx.session.rows("find_replaced", seqs=seqs, after=after)}
     gone = [seq for seq in seqs if seq not in replaced]
     return sum(operate.purge(tx, queue, state, gone) for state in _REMOVED) if gone else 0

@@ -1,4 +1,4 @@
-"""The format of load and dump: one message a line, as JSON. What a line says of a state is for people; load sends anew."""
+"""The format of load and dump: one message per line, as JSON. The state in a line is for information; load sends messages as new."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowq.model.value import Moment
 
 
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The names are those of a message in HTTP; a name that is not here is refused, since it would be lost silently."""
+    """The names are those of a message in HTTP; an unknown name is refused, since it would be lost silently."""
 
     queue: str | None = None
     id: str | None = None
@@ -55,7 +55,7 @@ _decoder = msgspec.json.Decoder(Line)
 
 
 def reader(*, raw: bool = False, text: bool = False, keep_ids: bool = False, need_ids: bool = False) -> Read:
-    """How to read a line: as `dump` writes it; or, raw, as a payload in JSON; or as a text."""
+    """How to read a line: as `dump` writes it; with `raw`, as a payload in JSON; or as text."""
     if text:
         return lambda data: Parcel(None, Draft(_decode(data, _text)))
     if raw:
@@ -64,7 +64,7 @@ def reader(*, raw: bool = False, text: bool = False, keep_ids: bool = False, nee
 
 
 def to_line(message: Message, now: int) -> Line:
-    """A message as a line. Times that lie ahead become what is left of them."""
+    """A message as a line. Future times become remaining durations."""
     backoff = message.backoff
     line = Line(
         queue=message.queue,
@@ -100,7 +100,7 @@ def _parcel(line: Line, keep_ids: bool, need_ids: bool) -> Parcel:
     if line.backoff is not None and line.backoff_ms is not None:
         raise InvalidArgument("a line has either backoff or backoff_ms")
     if need_ids and line.id is None:
-        raise InvalidArgument("it has no id, so nobody knows whether it is here already: --skip-known is for lines with ids")
+        raise InvalidArgument("it has no id, so there is no way to tell whether it is already here: --skip-known is for lines with ids")
     draft = Draft(
         line.payload if line.payload_base64 is UNSET else line.payload_base64,
         key=line.key,

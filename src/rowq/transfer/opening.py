@@ -1,4 +1,4 @@
-"""From two URLs to a copy that can begin; and what there would be to copy, for somebody who only asks."""
+"""Opens a copy from two URLs; and surveys what there is to copy, for a dry run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowq.transfer.route import Transfer
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """What would be copied, and why the target could not be looked at, if it could not."""
+    """What would be copied, and why the target could not be read, if it could not."""
 
     queues: list[Stats]
     target: str | None
@@ -25,7 +25,7 @@ class Survey(msgspec.Struct, frozen=True):
 
 @contextmanager
 def open_copier(source: str, target: str, queues: Sequence[str] | None, *, actor: str | None, with_audit: bool = True) -> Iterator[Copier]:
-    """All queues, or those that are named. The source must be there; the target is made."""
+    """All queues, or the named ones. The source must exist; the target is created."""
     _refuse_servers(source, target)
     with closing(open_engine(source, upkeep=False, actor=actor, migrate=False)) as origin:
         chosen = _chosen(origin, queues)
@@ -35,7 +35,7 @@ def open_copier(source: str, target: str, queues: Sequence[str] | None, *, actor
 
 
 def survey(source: str, target: str, queues: Sequence[str] | None) -> Survey:
-    """Changes nothing, and makes nothing."""
+    """Changes and creates nothing."""
     _refuse_servers(source, target)
     with closing(open_engine(source, upkeep=False, migrate=False)) as origin:
         chosen = _chosen(origin, queues)
@@ -49,7 +49,7 @@ def survey(source: str, target: str, queues: Sequence[str] | None) -> Survey:
 
 
 def _chosen(source: Engine, queues: Sequence[str] | None) -> list[str]:
-    """In order, each once. Asking for a queue that is not there is told before anything is made."""
+    """In order, each once. A queue that does not exist is reported before anything is created."""
     if queues is None:
         chosen = [stats.queue for stats in source.insights.queues()]
         if not chosen:

@@ -1,4 +1,4 @@
-"""What a copy came to, queue by queue."""
+"""The result of a copy, queue by queue."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Counts(msgspec.Struct, frozen=True):
 
     @property
     def sums(self) -> tuple[int, int, int]:
-        """What neither a due time nor a lease that is given back changes: all that waits, dead letters, the history."""
+        """Sums that neither due times nor released leases change: all waiting messages, dead letters, the history."""
         return self.ready + self.scheduled + self.leased + self.blocked, self.dead, self.finished
 
 
 class QueueReport(msgspec.Struct, frozen=True):
-    """One queue. It has no counts where it had been copied before this run: its messages may be anywhere by now."""
+    """One queue. It has no counts if it was complete before this run: its messages may be anywhere by now."""
 
     queue: str
     copied: int
     """In this run."""
     removed: int
     later: int
-    """Messages that were sent to the source since; the next run takes them."""
+    """Messages sent to the source since; the next run takes them."""
     source: Counts | None
     target: Counts | None
 

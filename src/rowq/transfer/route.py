@@ -1,4 +1,4 @@
-"""Between two databases: rows of the source in their order, and pieces for the target, each written with how far it has come."""
+"""Between two databases: rows of the source in order, and batches for the target, each written together with its progress."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_DOUBTS = 5
 
 
 class Transfer:
-    """`courses` says how far each of the queues has come, as it is written in the target."""
+    """`courses` is the progress of each queue, as recorded in the target."""
 
     def __init__(self, source: Engine, target: Engine, queues: list[str]) -> None:
         self.source = source
@@ -44,21 +44,21 @@ class Transfer:
             progress.refuse_strangers(session, self.identity, self.queues)
 
     def begin(self, settings: dict[str, Settings]) -> None:
-        """Gives every queue its course; one that was begun before keeps its own."""
+        """Gives every queue its course; an existing one is kept."""
         self.courses = self.target.act(progress.Beginning(self.identity, settings, self.ask("read_last_seq")[0][0]))
 
     def ask(self, query: str, **values: Any) -> list[Row]:
-        """One question to the source, as of now."""
+        """One query to the source, as of now."""
         with self.source.dialect.reading() as session:
             return session.rows(query, **values)
 
     def read(self, read: Callable[[Session, list[int]], list[T]], numbers: list[int]) -> list[T]:
-        """Several questions to the source, as of one moment."""
+        """Several queries to the source, in one snapshot."""
         with self.source.dialect.reading() as session:
             return read(session, numbers)
 
     def known(self, named: Iterable[importer.Named]) -> set[importer.Named]:
-        """Those of the ids that the target knows in their queues, of messages that are there or were."""
+        """The ids that the target knows in their queues, of messages that exist or existed."""
         asked = set(named)
         if not asked:
             return set()
@@ -66,8 +66,8 @@ class Transfer:
             return asked & {(queue, id) for id, _, queue, _ in session.rows("find_ids", ids=sorted({id for _, id in asked}))}
 
     def pieces(self, query: str, after: int, last: int) -> Iterator[list[Row]]:
-        """The rows of our queues from behind one number up to another. Asked as somebody who may write: where a reader would be
-        shown what was there before somebody's open transaction, this one waits for its end."""
+        """The rows of our queues after one number and up to another. Read in a writing transaction: a reader would see the state before
+        another open transaction, while a writer waits for its end."""
         while after < last:
             rows = self.source.act(partial(_listed, query=query, queues=self.queues, after=after, last=last), durable=False)
             if not rows:
@@ -76,22 +76,22 @@ class Transfer:
             yield rows
 
     def fresh_pieces(self, query: str, part: Part, last: int) -> Iterator[list[Row]]:
-        """The same, from where the courses have come to in that part."""
+        """The same, from where the courses are in that part."""
         for rows in self.pieces(query, min(getattr(course, part) for course in self.courses.values()), last):
             fresh = [row for row in rows if row[0] > getattr(self.courses[row[1]], part)]
             if fresh:
                 yield fresh
 
     def streamed(self, query: str, **values: Any) -> Iterator[list[Row]]:
-        """All rows of a query, a piece at a time."""
+        """All rows of a query, in batches."""
         with self.source.dialect.reading() as session:
             rows = session.stream(query, **values)
             while piece := list(islice(rows, exporter.PIECE)):
                 yield piece
 
     def write(self, part: Part, rows: list[Row], bring: Callable[[Transaction], T]) -> T | None:
-        """Brings a piece and moves the marks behind it, in one transaction. None where its answer was lost, and it turned out to have
-        been written."""
+        """Writes a batch and advances the marks, in one transaction. None if its answer was lost, and it turned out to have been
+        written."""
         reached = {row[1]: row[0] for row in rows}
         for _ in range(_MOST_DOUBTS):
             try:
@@ -104,12 +104,10 @@ class Transfer:
                 result = None
             self._go_on(part, reached)
             return result
-        raise OutcomeUnknown(
-            "the target did not say whether a piece was written, again and again: run the copy again, it goes on from there"
-        )
+        raise OutcomeUnknown("the target repeatedly did not confirm whether a batch was written: run the copy again to continue from there")
 
     def close(self, part: Part, last: int) -> None:
-        """The part is through for all queues."""
+        """The part is complete for all queues."""
         self._set(part, {queue: last for queue, course in self.courses.items() if getattr(course, part) < last})
 
     def start(self, part: Part, number: int) -> None:

@@ -1,1 +1,1 @@
-"""Producers that gather messages, and consumers that call a function for each: what most programs write around the verbs."""
+"""Producers that batch messages, and consumers that call a function for each: what most programs write around the verbs."""

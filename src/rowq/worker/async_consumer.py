@@ -23,7 +23,7 @@ from rowq.worker.plan import Plan, Process, insist_on_work
 
 
 class AsyncConsumer:
-    """Made by `broker.consumer(queue, process)` of an AsyncBroker. A function that is not a coroutine runs in a thread."""
+    """Created by `broker.consumer(queue, process)` of an AsyncBroker. A function that is not a coroutine runs in a thread."""
 
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self._engine = engine
@@ -61,7 +61,7 @@ class AsyncConsumer:
             await self._end(shift)
 
     async def run(self) -> None:
-        """Works until it is stopped or cancelled; what is begun is finished first. In the main thread SIGTERM stops it too."""
+        """Runs until it is stopped or cancelled; messages in progress are finished first. In the main thread SIGTERM stops it too."""
         await self.start()
         with self._ended_by_signal():
             try:
@@ -80,7 +80,7 @@ class AsyncConsumer:
         if self._keeper is not None:
             await asyncio.to_thread(self._keeper.join)
         if self._shift is not shift:
-            return  # another task has seen to it
+            return  # another task has stopped it
         if self._pool is not None:
             self._pool.shutdown(wait=False)
         self._shift = None
@@ -121,7 +121,7 @@ class AsyncConsumer:
             if task is not None and task.cancelling():
                 raise
             return cancelled
-        except (Exception, SystemExit) as raised:  # not Ctrl-C: it strikes wherever the loop is
+        except (Exception, SystemExit) as raised:  # not Ctrl-C, which is raised wherever the loop is
             return raised
         return None
 
@@ -139,7 +139,7 @@ class AsyncConsumer:
 
 
 def _call(process: Process, delivery: Delivery) -> tuple[object, BaseException | None]:
-    """Whatever it raises concerns this message alone, and not everything could be raised through a future."""
+    """Returns what it raises: it concerns this message alone, and a future cannot carry every exception."""
     try:
         return process(delivery), None
     except BaseException as error:

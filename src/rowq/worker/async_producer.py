@@ -1,4 +1,4 @@
-"""A producer for event loops: the one of producer.py, whose sending is left to its thread."""
+"""A producer for event loops: that of producer.py, with the sending left to its thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowq.worker.producer import Producer
 
 
 class AsyncProducer:
-    """Made by `broker.producer(queue)` of an AsyncBroker: `await producer.push(…)` takes a message, and gives a future of its id."""
+    """Created by `broker.producer(queue)` of an AsyncBroker: `await producer.push(…)` takes a message, and gives a future of its id."""
 
     def __init__(self, engine: Engine, queue: str, batch_size: int, linger: Duration, options: SendOptions) -> None:
         self._engine = engine

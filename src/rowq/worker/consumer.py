@@ -20,7 +20,7 @@ from rowq.worker.plan import Plan, insist_on_work
 
 
 class Consumer:
-    """Made by `broker.consumer(queue, process)`.
+    """Created by `broker.consumer(queue, process)`.
 
     >>> consumer = broker.consumer("emails", lambda delivery: send_email(delivery.payload))  # doctest: +SKIP
     >>> consumer.run()  # doctest: +SKIP
@@ -38,11 +38,11 @@ class Consumer:
         return None if self._shift is None else self._shift.heartbeat.membership
 
     def is_lost(self, delivery: Delivery) -> bool:
-        """Whether the message is no longer ours, so that a function that is still at it may as well stop."""
+        """Whether the lease of the message is lost, so that a function still processing it may as well stop."""
         return self._shift is None or self._shift.hand.is_lost(delivery)
 
     def start(self) -> Self:
-        """Begins to work, in threads of its own."""
+        """Starts in threads of its own."""
         if self._shift is not None and self._shift.hand.is_stopping:
             self.stop()
         if self._shift is None:
@@ -55,7 +55,8 @@ class Consumer:
         return self
 
     def stop(self) -> None:
-        """What is begun is finished and settled, what is not begun goes back uncounted. Raises what made it stop by itself, if it did."""
+        """Finishes and settles what is in progress; returns the rest uncounted. Raises the error that made it stop by itself, if there was
+        one."""
         shift, threads = self._shift, self._threads
         if shift is None:
             return
@@ -64,20 +65,20 @@ class Consumer:
             return
         for thread in threads:
             thread.join()
-        if self._shift is shift:  # else another thread has seen to it
+        if self._shift is shift:  # else another thread has stopped it
             self._shift = None
             if shift.failure is not None:
                 raise shift.failure
 
     def run(self) -> None:
-        """Works until it is stopped. In the main thread SIGTERM stops it too, and so does Ctrl-C, which is raised then."""
+        """Runs until it is stopped. In the main thread SIGTERM stops it too, and so does Ctrl-C, which is then raised."""
         with _EndedBySignal() as signals:
             shift = self.start()._shift
             if shift is None:
-                return  # another thread has stopped it already
+                return  # another thread has already stopped it
             try:
                 signals.obey(shift)
-                shift.has_ended.wait()  # not join: Python takes a thread for dead when an interrupt strikes the one that joins it
+                shift.has_ended.wait()  # not join: Python considers a thread dead if an interrupt hits the thread that joins it
             finally:
                 self.stop()
 
@@ -119,7 +120,7 @@ class _Handler:
                 self._runner.run(_awaited(answer))
             else:
                 insist_on_work(answer)
-        except BaseException as error:  # whatever it is: it concerns this message alone
+        except BaseException as error:  # whatever it is, it concerns this message alone
             return error
         return None
 
@@ -140,8 +141,8 @@ class _ToldToEnd(BaseException):
 
 
 class _EndedBySignal:
-    """SIGTERM ends the block, once the consumer has started; one that comes earlier is remembered. A program that handles SIGTERM itself is
-    left alone. One that is told twice finishes what is begun all the same."""
+    """SIGTERM ends the block once the consumer has started; an earlier one is remembered. A program that handles SIGTERM itself is left
+    alone. A second SIGTERM does not interrupt messages in progress."""
 
     def __init__(self) -> None:
         self._shift: ConsumerLoop | None = None

@@ -1,11 +1,11 @@
-"""The work of a consumer, written once for threads and tasks: fetch, handle, settle; and what is kept up meanwhile, by a thread of its own.
+"""The consumer loop, written once for threads and tasks: fetch, handle, settle; and a thread of its own for heartbeats and leases.
 
     def work(…):
         deliveries = yield verbs.receive(…)     # a verb, which a thread or an event loop drives
         error = yield delivery                  # a message for the function
         yield Rest(…)                           # nothing to do
 
-Beats and leases are kept by a thread even where the messages are handled in an event loop: a function that blocks the loop loses
+A thread sends heartbeats and extends leases even if messages are handled in an event loop: a function that blocks the loop loses
 neither.
 """
 
@@ -33,13 +33,13 @@ from rowq.worker.plan import Plan
 _log = logging.getLogger("rowq.workers")
 
 LAST_TRIES = 3
-"""Of a settle that fails while the consumer stops."""
+"""Tries of a settle that fails while the consumer stops."""
 BUSY_TICK = 0.1
 NOT_REGISTERED = 0.1
 
 
 class ConsumerLoop:
-    """A consumer at work, from its start to its end."""
+    """A running consumer, from start to end."""
 
     def __init__(self, engine: Engine, plan: Plan, how: Callable[[], How]) -> None:
         self._engine = engine
@@ -53,12 +53,12 @@ class ConsumerLoop:
         self._leaving = threading.Lock()
         self._waiting = Interrupt()
         self._is_over = threading.Event()
-        """All workers have ended: beats may end."""
+        """All workers have ended: heartbeats may end."""
         self.has_ended = threading.Event()
-        """It has taken its leave, too."""
+        """It has unregistered, too."""
 
     def work(self) -> Operation[None]:
-        """One of `concurrency` that do the same."""
+        """One of `concurrency` identical workers."""
         patience = Patience()
         while (todo := self.hand.next()) is not Todo.LEAVE:
             if isinstance(todo, Delivery):
@@ -78,12 +78,12 @@ class ConsumerLoop:
                 yield from self._bear(error, patience)
 
     def stop(self) -> None:
-        """What is begun is finished; nothing more is fetched or waited for."""
+        """Messages in progress are finished; nothing more is fetched or waited for."""
         self.hand.stop()
         self._waiting.set()
 
     def leave(self) -> None:
-        """Said by each of them at the end."""
+        """Called by each worker at its end."""
         with self._leaving:
             self._at_work -= 1
         if self._at_work == 0:
@@ -92,11 +92,11 @@ class ConsumerLoop:
     def fail(self, error: BaseException) -> None:
         if self.failure is None:
             self.failure = error
-            _log.error("the consumer of %s stops: %r", self._plan.queue, error)
+            _log.error("consumer of %s stops: %r", self._plan.queue, error)
         self.stop()
 
     def keep_up(self) -> None:
-        """The thread beside the work: the registration, the leases, and what is done while all workers are busy."""
+        """The background thread: keeps the registration and the leases, and settles while all workers are busy."""
         patience = Patience()
         while not self._is_over.is_set():
             try:
@@ -108,12 +108,12 @@ class ConsumerLoop:
                 if not isinstance(error, RowqError) or not passes(error):
                     self.fail(error)
                 elif patience.failures == 1:
-                    _log.warning("the consumer of %s cannot beat, and tries again: %s", self._plan.queue, error)
+                    _log.warning("consumer of %s cannot send its heartbeat, and tries again: %s", self._plan.queue, error)
             self._is_over.wait(pause)
         try:
             self._drive(self.heartbeat.leave())
         except RowqError as error:
-            _log.info("the consumer of %s left without a word: %s", self._plan.queue, error)
+            _log.info("consumer of %s could not unregister: %s", self._plan.queue, error)
         finally:
             self.has_ended.set()
 
@@ -154,7 +154,7 @@ class ConsumerLoop:
             is_alive = member is not None and self.heartbeat.knows(member.id)
             self.hand.fetched(deliveries if is_alive else [], until)
         if not is_alive:
-            self.hand.release(deliveries, until)  # they came to one who was taken for dead meanwhile
+            self.hand.release(deliveries, until)  # received by a consumer considered dead meanwhile
             yield from self._rest(self.hand.rest(NOT_REGISTERED))
 
     def _settle(self) -> Operation[None]:
@@ -196,14 +196,14 @@ class ConsumerLoop:
             self.hand.extended(receipts, outcomes, began + self._lease)
 
     def _bear(self, error: RowqError, patience: Patience) -> Operation[None]:
-        """The database is away, and will be back; or there is no point in going on."""
+        """The database is unavailable for a while; or the error is permanent."""
         pause = patience.pause()
         if not passes(error) or (self.hand.is_stopping and patience.failures >= LAST_TRIES):
             self.fail(error)
             self.hand.give_up()
             return
         if patience.failures == 1:
-            _log.warning("the consumer of %s waits, and tries again: %s", self._plan.queue, error)
+            _log.warning("consumer of %s waits, and tries again: %s", self._plan.queue, error)
         yield from self._rest(self.hand.rest(pause))
 
     def _rest(self, rest: Rest) -> Operation[None]:
@@ -216,7 +216,7 @@ class ConsumerLoop:
         name = type(error).__name__
         try:
             reason = note(f"{name}: {error}", "reason") or name
-        except Exception:  # an error that cannot even be printed
+        except Exception:  # an error that cannot be printed
             reason = name
         _log.warning("message %s of %s failed: %s", delivery.id, delivery.queue, reason, exc_info=error)
         return reason

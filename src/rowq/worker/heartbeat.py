@@ -1,4 +1,4 @@
-"""A consumer among the others of its queue: registered, kept by beats, and registered anew when it was taken for dead."""
+"""A consumer's registration: kept alive by heartbeats, and renewed when it was considered dead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger("rowq.workers")
 
 
 class Heartbeat:
-    """Used by the one thread that keeps it; others look."""
+    """Used by the one thread that keeps it; others only read."""
 
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self._verbs = engine.verbs
@@ -26,12 +26,12 @@ class Heartbeat:
 
     @property
     def membership(self) -> Membership | None:
-        """None while it may have been taken for dead: it must not receive anything then."""
+        """None while it may be considered dead: it must not receive anything then."""
         membership = self._membership
         return membership if membership is not None and time.monotonic() - self._heard_at < self._plan.dead_after else None
 
     def knows(self, id: str) -> bool:
-        """Whether that is who it still is."""
+        """Whether that is still its id."""
         membership = self.membership
         return membership is not None and membership.id == id
 
@@ -44,7 +44,7 @@ class Heartbeat:
         return None if membership is None or membership.count == 1 else (membership.index, membership.count)
 
     def keep(self) -> Operation[None]:
-        """Registers, or beats; to be called when it is time. The silence is counted from before the beat: it may take long."""
+        """Registers, or sends a heartbeat; called when due. The silence is counted from before the heartbeat, which may take long."""
         began = time.monotonic()
         if self._membership is not None and self.membership is None:
             yield from self.leave()
@@ -66,6 +66,6 @@ class Heartbeat:
         try:
             self._membership = yield self._verbs.beat(self._plan.queue, id, self._plan.dead_after, removes)
         except ConsumerGone:
-            _log.warning("consumer %s of %s was taken for dead, and registers again", id, self._plan.queue)
+            _log.warning("consumer %s of %s was considered dead, and registers again", id, self._plan.queue)
             self._membership = None
             self._membership = yield self._verbs.register(self._plan.queue, self._plan.dead_after)

@@ -1,6 +1,6 @@
-"""What a consumer has in hand: received and not begun, being worked on, done and not settled; and until when all that is its own.
+"""A consumer's messages in flight: received, being processed, processed but not settled; and until when each is leased.
 
-Whoever works asks for what is to do next. Nobody waits under the lock, so threads and event loops share it.
+Workers ask here what to do next. No thread waits while it holds the lock, so threads and event loops share it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rowq.engine.waiting import LoopWait, ThreadWait
 from rowq.model.message import Delivery, Outcome
 
 SETTLE_AFTER = 0.05
-"""Seconds after which what is done is settled, although more could be settled with it a little later."""
+"""Seconds after which finished messages are settled, even if waiting would make the batch larger."""
 LONGEST_REST = 5.0
 
 How = ThreadWait | LoopWait
@@ -31,7 +31,7 @@ class Todo(Enum):
 
 
 class Rest:
-    """Waits to be woken, or so many seconds."""
+    """Waits to be woken, or this many seconds."""
 
     __slots__ = ("how", "seconds")
 
@@ -41,7 +41,7 @@ class Rest:
 
 
 class Handled(msgspec.Struct):
-    """Deliveries that are to be settled, by what is to be said about them."""
+    """Deliveries to settle, by their settlement."""
 
     done: list[Delivery]
     failed: list[tuple[Delivery, str]]
@@ -57,7 +57,7 @@ class InFlight:
         self._fresh: deque[Delivery] = deque()
         self._finished = Handled([], [], [])
         self._until: dict[str, float] = {}
-        """When the lease of a receipt ends, by our own clock."""
+        """When the lease of a receipt ends, by the local clock."""
         self._settled_at = 0.0
         self._is_fetching = self._has_more = self._is_stopping = False
         self._resting: deque[How] = deque()
@@ -75,7 +75,7 @@ class InFlight:
         return bool(self._fresh)
 
     def next(self) -> Todo | Delivery | Rest:
-        """One fetches for all; while it waits for messages the others work on what is there."""
+        """One worker fetches for all; while it waits, the others process what is there."""
         with self._lock:
             now = time.monotonic()
             if self._is_due(now):
@@ -97,12 +97,12 @@ class InFlight:
             return self._rest(seconds)
 
     def rested(self, rest: Rest) -> None:
-        """Nobody is to wake one who is awake."""
+        """Removes an awake worker from those to wake."""
         with self._lock, suppress(ValueError):
             self._resting.remove(rest.how)
 
     def fetched(self, deliveries: Sequence[Delivery], until: float) -> None:
-        """As many are woken as there are messages: one of them is the next to fetch."""
+        """Wakes as many workers as there are messages: one of them fetches next."""
         with self._lock:
             self._is_fetching = False
             self._has_more = len(deliveries) == self._batch_size
@@ -115,7 +115,7 @@ class InFlight:
             how.wake()
 
     def release(self, deliveries: Sequence[Delivery], until: float) -> None:
-        """They go back as they came."""
+        """They are returned uncounted."""
         with self._lock:
             self._finished.released += deliveries
             self._until.update(dict.fromkeys([delivery.receipt for delivery in deliveries], until))
@@ -134,7 +134,7 @@ class InFlight:
             return taken
 
     def put_back(self, finished: Handled) -> None:
-        """It could not be settled: it is tried again with what is finished by then."""
+        """The settle failed: it is tried again with what is finished by then."""
         with self._lock:
             self._finished.done += finished.done
             self._finished.failed += finished.failed
@@ -146,13 +146,13 @@ class InFlight:
                 self._until.pop(delivery.receipt, None)
 
     def give_up(self) -> None:
-        """Nothing can be settled any more: the leases run out."""
+        """Nothing can be settled any more: the leases expire."""
         with self._lock:
             self._fresh.clear()
             self._finished = Handled([], [], [])
 
     def is_overdue(self) -> bool:
-        """Whether something is done and everybody is busy with something else."""
+        """Whether finished messages wait while all workers are busy."""
         with self._lock:
             return self._is_due(time.monotonic()) and bool(self._until)
 
@@ -162,7 +162,7 @@ class InFlight:
             return [receipt for receipt, until in self._until.items() if 0 < until < moment]
 
     def extended(self, receipts: Sequence[str], outcomes: Sequence[Outcome], until: float) -> None:
-        """A receipt that could not be extended is lost; unless it was settled meanwhile."""
+        """A receipt that could not be extended is lost, unless it was settled meanwhile."""
         with self._lock:
             for receipt, outcome in zip(receipts, outcomes, strict=True):
                 if receipt in self._until:
@@ -179,7 +179,7 @@ class InFlight:
             how.wake()
 
     def stop(self) -> None:
-        """What is not begun goes back now, and not when everybody has finished."""
+        """Messages not yet begun are returned now, not when all workers have finished."""
         with self._lock:
             self._is_stopping = True
             self._release_fresh()
@@ -190,7 +190,7 @@ class InFlight:
         self._fresh.clear()
 
     def _is_short(self) -> bool:
-        """Whether a worker will soon find nothing to do; where the last look found few, what is there comes first."""
+        """Whether a worker will soon run out of messages; if the last fetch found few, those are processed first."""
         return not self._fresh or (self._has_more and len(self._fresh) < self._concurrency)
 
     def _is_due(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""What to do when the database is away: wait, each time longer, and try again."""
+"""What to do when the database is unavailable: wait, longer each time, and try again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST = 5.0
 
 
 class Patience:
-    """Counts failures in a row, and gives the seconds until the next try; not all the same for everybody."""
+    """Counts consecutive failures, and gives the seconds until the next try, with jitter."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -25,7 +25,7 @@ class Patience:
 
 
 def passes(error: RowqError) -> bool:
-    """Whether it may be gone by itself: the database or the server is away, busy or full."""
+    """Whether it may resolve itself: the database or the server is unavailable, busy or full."""
     if isinstance(error, SchemaMismatch | StoreCorrupt):
         return False
     return isinstance(error, StoreError | ServerUnavailable | OutcomeUnknown)

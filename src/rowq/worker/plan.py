@@ -1,4 +1,4 @@
-"""How a consumer is to work: what its caller said, checked once."""
+"""The options of a consumer, checked once."""
 
 from __future__ import annotations
 
@@ -20,39 +20,38 @@ MOST_AT_ONCE = 10_000
 _LAZY = "process gives a generator, which does nothing until it is iterated: do the work in a function without yield"
 
 Process = Callable[[Delivery], Awaitable[object] | object]
-"""Is called for each message; returns when it is done, raises when it failed."""
+"""Called for each message; returns when it is done, raises when it failed."""
 
 
 class ConsumerOptions(TypedDict, total=False):
-    """What may be said of a consumer beside its queue and its function."""
+    """The options of a consumer besides its queue and its function."""
 
     batch_size: int | None
-    """How many messages it asks for at once; as many as it works on at the same time (`concurrency`), so that none waits here while
-    another consumer is idle."""
+    """How many messages it requests at once; by default `concurrency`, so that none waits here while another consumer is idle."""
     concurrency: int
-    """How many it works on at the same time, each in a thread or a task; 1."""
+    """How many messages it processes at the same time, each in a thread or a task; 1."""
     partitioned: bool
     """Whether it prefers its own share of the messages to those of other consumers."""
     delivery: DeliveryMode
     """What becomes of a message whose consumer died; `at_least_once`."""
     lease: Duration | None
-    """How long messages are its own before it extends that; None: as the queue says."""
+    """How long its leases last before it extends them; None: as the queue is configured."""
     wait: Duration
-    """How long one look waits for messages; 1."""
+    """How long one receive waits for messages; 1."""
     retry: Duration | None
-    """When a message comes back for which the function raised; None: after its backoff, or that of the queue."""
+    """When a message returns for which the function raised; None: after its backoff, or that of the queue."""
     limit: NackLimit
-    """What ends the tries of a message for which the function raises: `attempts`, or with `deadline` its deadline as well."""
+    """What ends the retries of a message for which the function raises: `attempts`, or with `deadline` its deadline as well."""
     beat: Duration
-    """How often it says that it is alive; 2."""
+    """How often it sends a heartbeat; 2."""
     dead_after: Duration
-    """After how much silence a consumer is taken for dead; 5."""
+    """After how much silence a consumer is considered dead; 5."""
     remove_dead_every: int
-    """With how many beats it removes the dead once; 5."""
+    """How many heartbeats pass between two removals of dead consumers; 5."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The same, checked; durations are seconds, but for what is passed on as it is."""
+    """The same, checked; durations are seconds, except those passed on unchanged."""
 
     queue: str
     process: Process
@@ -101,7 +100,7 @@ def to_plan(queue: str, process: Process, options: ConsumerOptions) -> Plan:
 
 
 def insist_on_work(answer: object) -> None:
-    """Of a function that has returned: nothing was done if it only gave something that would do it."""
+    """Checks what the function returned: a generator that was never iterated has done nothing."""
     if isgenerator(answer) or isasyncgen(answer):
         raise InvalidArgument(_LAZY)
 

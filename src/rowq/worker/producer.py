@@ -1,4 +1,4 @@
-"""A producer: gathers messages, and sends them together. AsyncProducer (async_producer.py) is the same for event loops."""
+"""A producer: collects messages, and sends them together. AsyncProducer (async_producer.py) is the same for event loops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger("rowq.workers")
 MOST_IN_A_BATCH = 10_000
 MOST_BATCHES = 10
 MOST_BYTES = 64 << 20
-"""So much waits at most; then whoever pushes sends first."""
+"""Maximum bytes that wait; above this, a push sends first."""
 
 
 class Pushed(Future[str]):
@@ -50,14 +50,14 @@ class _Parcel:
         self.pushed.set_running_or_notify_cancel()
 
     def addressed(self) -> Prepared:
-        """A deadline is a moment: what has passed since the push is not given to it again."""
+        """A deadline is a moment: the time since the push has been used up."""
         if self.deadline is not None:
             self.message.deadline_ms = max(1, round((self.deadline - time.time()) * 1000))
         return self.message
 
 
 class Producer:
-    """Made by `broker.producer(queue)`.
+    """Created by `broker.producer(queue)`.
 
     >>> with broker.producer("emails", batch_size=100) as producer:  # doctest: +SKIP
     ...     producer.push({"to": "ada@example.com"}, deadline=60)
@@ -73,10 +73,10 @@ class Producer:
         self._options = options
         self._is_closed = False
         self.be_forked()
-        self.pack(None, None, {})  # a wrong option is told here, not at the first push
+        self.pack(None, None, {})  # reports a wrong option here, not at the first push
 
     def be_forked(self) -> None:
-        """Nothing waits yet. In a child process: what waits is sent by the parent, whose threads may hold the locks."""
+        """Resets it. In a child process: the parent sends what waits, and its threads may hold the locks."""
         self._parcels: deque[_Parcel] = deque()
         self._bytes = 0
         self._due_at = 0.0
@@ -87,12 +87,12 @@ class Producer:
         forks.watch(self)
 
     def hold_still(self) -> None:
-        """A fork may come at any time."""
+        """A fork may happen at any time."""
 
     go_on = hold_still
 
     def push(self, payload: Payload, *, deadline: Duration | datetime | None = None, **options: Unpack[PushOptions]) -> Pushed:
-        """Takes a message. With a batch size of 1 it is on disk when this returns; else it goes out with its batch."""
+        """Takes a message. With a batch size of 1 it is on disk when this returns; else it is sent with its batch."""
         parcel = self.pack(payload, deadline, options)
         if self.batch_size == 1:
             return take_each(self.send_now(parcel), self._engine.driver.drive)
@@ -101,7 +101,8 @@ class Producer:
         return self.post(parcel)
 
     def flush(self) -> None:
-        """Sends all that waits. Raises what failed: what could not be sent now waits on, what never can be is told by its `Pushed` too."""
+        """Sends all that waits. Raises on failure: what could not be sent now keeps waiting; what never can be fails in its `Pushed`
+        too."""
         self.send_all()
         with self._changed:
             refused, self._refused = self._refused, None
@@ -109,7 +110,7 @@ class Producer:
             raise refused
 
     def close(self) -> None:
-        """Flushes, and takes no more. While something could not be sent it stays open, so that it can be closed again."""
+        """Flushes, and takes no more messages. If something could not be sent it stays open, so that it can be closed again."""
         while not self._is_closed:
             try:
                 self.flush()
@@ -123,7 +124,7 @@ class Producer:
         self.close()
 
     def pack(self, payload: Payload, deadline: Duration | datetime | None, options: PushOptions) -> _Parcel:
-        """Encoded here: what becomes of the payload afterwards concerns nobody."""
+        """Encoded here, so later changes to the payload have no effect."""
         said: SendOptions = {**self._options, **options}
         seconds = _to_seconds(said.get("deadline") if deadline is None else deadline)
         said["deadline"] = seconds
@@ -134,14 +135,14 @@ class Producer:
         return len(self._parcels) >= MOST_BATCHES * self.batch_size or self._bytes >= MOST_BYTES
 
     def send_now(self, parcel: _Parcel) -> Operation[Pushed]:
-        """By itself, beside whatever waits."""
+        """By itself, apart from what waits."""
         self._check_open()
         ids = yield self._engine.verbs.send_many(self._queue, [parcel.addressed()], {})
         parcel.pushed.set_result(ids[0])
         return parcel.pushed
 
     def post(self, parcel: _Parcel) -> Pushed:
-        """Puts it to the others."""
+        """Adds it to those that wait."""
         with self._changed:
             self._check_open()
             if not self._parcels:
@@ -164,19 +165,19 @@ class Producer:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise BrokerClosed("this producer is closed: make a new one")
+            raise BrokerClosed("this producer is closed: create a new one")
 
     def _keep_sending(self) -> None:
-        """What is due goes out; what fails to is tried again, more and more rarely."""
+        """Sends what is due; retries what fails, at growing intervals."""
         patience = Patience()
         while self._wait_until_due():
             try:
                 with self._sending:
                     self._send()
                 patience.reset()
-            except Exception as error:  # whatever it is: what waits is not forgotten
+            except Exception as error:  # whatever it is, waiting messages are kept
                 if patience.failures == 0:
-                    _log.warning("messages to %s wait, since they cannot be sent now: %s", self._queue, error)
+                    _log.warning("messages to %s are waiting, since they cannot be sent now: %s", self._queue, error)
                 with self._changed:
                     self._due_at = time.monotonic() + patience.pause()
                     self._changed.wait_for(lambda: self._is_closed, self._due_at - time.monotonic())
@@ -196,7 +197,7 @@ class Producer:
                 self._send()
 
     def _send(self) -> None:
-        """One batch: raises what may be gone later, and keeps the messages for then."""
+        """One batch: raises temporary errors, and keeps the messages for later."""
         with self._changed:
             batch = list(islice(self._parcels, self.batch_size))
         if batch:
@@ -220,7 +221,7 @@ class Producer:
         self._settle(batch, self._engine.driver.drive(self._engine.verbs.send_many(self._queue, messages, {})))
 
     def _settle(self, batch: list[_Parcel], answer: list[str] | RowqError) -> None:
-        """They are the first that wait: whoever settles is the one who sends."""
+        """They are the first in line: only the sender settles."""
         with self._changed:
             for parcel in batch:
                 self._parcels.popleft()
@@ -238,12 +239,12 @@ class Producer:
 
 
 def _seconds(timeout: Duration | None) -> float | None:
-    """As any future takes it: a negative one has run out."""
+    """As any future takes it: a negative timeout has expired."""
     return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
 
 
 def _to_seconds(deadline: Duration | datetime | None) -> float | None:
-    """From now; a moment needs its time zone."""
+    """From now; a moment needs a timezone."""
     if deadline is None:
         return None
     if not isinstance(deadline, datetime):

@@ -138,7 +138,7 @@ def test_a_server_that_is_started_as_forq_is(tmp_path: Path) -> None:
         assert (policy["ttl_ms"], policy["dlq_ttl_ms"]) == (2 * 3_600_000, 3 * 3_600_000)
         assert [served.ask("GET", "/metrics", x_api_key=key).status for key in (SECRET, "metrics-alone", "wrong")] == [200, 200, 401]
         assert served.ask("GET", "/api/v1/queues/emails/messages", x_api_key="metrics-alone").status == 403
-        assert "FORQ_ENV means nothing here" in served.log and SECRET not in served.log
+        assert "FORQ_ENV has no effect" in served.log and SECRET not in served.log
     finally:
         served.close()
 

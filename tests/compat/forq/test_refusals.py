@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -169,20 +170,20 @@ class TestOtherwise:
             assert ask(server, "GET", "/healthcheck").problem == (503, "forq.unhealthy")
 
     def test_a_stop_answers_whoever_waits(self, tmp_path: Path) -> None:
-        with serving(tmp_path, doors=open_doors(("forq",), {})) as server:
-            waiting = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        with (
+            serving(tmp_path, doors=open_doors(("forq",), {})) as server,
+            closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as waiting,
+        ):
             waiting.request("GET", MESSAGES)
             eventually(lambda: server.engine.waiting == 1)
             server.call(server.service.stop)
             assert waiting.getresponse().status == 204
-            waiting.close()
 
     def test_whoever_leaves_takes_nothing_along(self, tmp_path: Path) -> None:
         with serving(tmp_path, doors=open_doors(("forq",), {})) as server:
-            waiting = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-            waiting.request("GET", MESSAGES)
-            eventually(lambda: server.engine.waiting == 1)
-            waiting.close()
+            with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as waiting:
+                waiting.request("GET", MESSAGES)
+                eventually(lambda: server.engine.waiting == 1)
             eventually(lambda: server.engine.waiting == 0)
             assert post(server, {"content": "x"}).status == 204
             assert ask(server, "GET", MESSAGES).json["content"] == "x"

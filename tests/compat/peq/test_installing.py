@@ -141,7 +141,7 @@ def test_a_schema_with_other_things_in_it_is_left_alone(bare: str, own: psycopg.
     for number, thing in enumerate(("TABLE s{}.message_audit (id INT)", "FUNCTION s{}.f() RETURNS INT LANGUAGE sql AS 'SELECT 1'")):
         own.execute(f"CREATE SCHEMA s{number}")
         own.execute(f"CREATE {thing.format(number)}".encode())
-        with pytest.raises(InvalidArgument, match="other things"):
+        with pytest.raises(InvalidArgument, match="other objects"):
             make_door(bare, f"s{number}")
 
 
@@ -155,7 +155,7 @@ def test_the_tables_may_be_in_another_schema(bare: str) -> None:
         assert broker.stats("test01").ready == 1
     assert sql.dequeue()[1] == 1
     sql.close()
-    with pytest.raises(InvalidArgument, match="a door to these tables"):
+    with pytest.raises(InvalidArgument, match="PEQ's procedures for these tables"):
         make_door(bare, "test01")
     make_door(url, "test01")
 
@@ -312,11 +312,11 @@ def test_the_doctor_knows_the_doors_and_which_are_old(bare: str, own: psycopg.Co
         assert finding() == (True, "test01, test02", None)
         old = "CREATE OR REPLACE FUNCTION test02.made_by_rowq() RETURNS TEXT LANGUAGE sql AS 'SELECT ''a door to \"rowq\", made of old''"
         own.execute(f"{old}'")
-        assert finding() == (False, "made by another release: test02", "run `rowq peq install test02` again, and so for each of them")
+        assert finding() == (False, "made by another release: test02", "run `rowq peq install test02` again, then for the others")
         make_door(bare, "test02")
         assert finding()[0]
         own.execute("DROP VIEW test01.message_queue")  # as dropping the tables does that it shows
         ok, detail, advice = finding()
-        assert (ok, detail.rpartition(": ")[2], advice) == (False, "test01", "run `rowq peq install test01` again, and so for each of them")
+        assert (ok, detail.rpartition(": ")[2], advice) == (False, "test01", "run `rowq peq install test01` again, then for the others")
         make_door(bare, "test01")
         assert finding()[0]

@@ -65,9 +65,7 @@ DEFECTS = (
         name="old-answers-survive-a-rollback",
         breaks="What a call was told in a transaction that failed is told to its caller.",
         file="rowq/engine/executor.py",
-        old=(
-            "            for call in calls:\n                    call.anew()  # what it was told in a transaction that failed does not hold"
-        ),
+        old=("            for call in calls:\n                    call.anew()  # results from the failed transaction are void"),
         new="            pass",
         tests=("tests/store/test_batches.py::test_a_call_that_spoils_the_batch_fails_alone",),
     ),

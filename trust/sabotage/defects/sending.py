@@ -9,7 +9,7 @@ DEFECTS = (
         name="requests-are-not-remembered",
         breaks="A send that is asked again is carried out again.",
         file="rowq/store/request.py",
-        old='self._work.session.write("insert_request", id=id,',
+        old='self._tx.session.write("insert_request", id=id,',
         new="dict(id=id,",
         tests=("tests/server/test_together.py::test_the_answer_to_a_request_is_kept_for_an_hour",),
     ),

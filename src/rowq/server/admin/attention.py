@@ -1,4 +1,4 @@
-"""What needs somebody's attention, said in a sentence each, the worst first."""
+"""What needs an operator's attention, one sentence each, the worst first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rowq.store.dialect import Finding
 
 ERROR_SHARE = 0.05
 LEAST_FAILURES = 5
-"""Fewer of them are bad luck."""
+"""Fewer failures than this are not reported."""
 LONG_MS = 300_000
-"""What nobody takes may wait for so long."""
+"""How long messages may wait without a consumer before it is reported."""
 
 _ORDER = ("failed", "expired", "pending", "processing")
 
@@ -28,9 +28,9 @@ class Row(Struct, frozen=True):
     stats: Stats
     history: History
     age_ms: int | None
-    """Of the oldest message that may be received."""
+    """Age of the oldest ready message."""
     limit: int | None
-    """How many messages it takes, where that is bounded."""
+    """Its `max_depth`, if it has one."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ def _of_queue(row: Row) -> Iterator[Need]:
         share = f"{failed / ended:.0%} of deliveries failed in the last five minutes: {number(failed)} of {number(ended)}"
         yield Need("failed", "errors", share, row.name)
     if row.limit is not None and stats.depth >= row.limit:
-        yield Need("failed", "full", f"it holds {number(stats.depth)} of {count(row.limit, 'message')}, and takes no more", row.name)
+        yield Need("failed", "full", f"it is full: {number(stats.depth)} of {count(row.limit, 'message')}", row.name)
     if late := history.late:
         sentence = f"{count(late, 'lease')} ran out in the last hour: a consumer has died, or needs more time"
         yield Need("expired", "leases", sentence, row.name, "consumers")
@@ -78,5 +78,5 @@ def _of_queue(row: Row) -> Iterator[Need]:
         if waiting:
             yield Need("pending", "paused", f"it is paused, and {count(waiting, 'message')} wait{'s' if waiting == 1 else ''}", row.name)
     elif row.age_ms is not None and row.age_ms >= LONG_MS and not stats.leased and not ended:
-        sentence = f"nobody takes its messages: the oldest has been waiting for {span(row.age_ms)}"
+        sentence = f"no consumer receives its messages: the oldest has been waiting for {span(row.age_ms)}"
         yield Need("pending", "waiting", sentence, row.name)

@@ -1,4 +1,4 @@
-"""What doctor says, remembered: it reads much of the database, so pages do not ask it each time."""
+"""The doctor's findings, cached: it reads much of the database, so pages do not run it on every request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowq.store.dialect import Finding
 _log = logging.getLogger("rowq.server")
 
 REST = 500
-"""After an examination it rests for so many times what that took: of a large database it is a look at every page of the file."""
+"""After a run the doctor rests for this many times the run's duration: on a large database it reads every page of the file."""
 
 
 class Checkup:
@@ -25,11 +25,11 @@ class Checkup:
 
     @property
     def age_ms(self) -> int | None:
-        """Since it was examined, if it was."""
+        """Since the last run; None before the first."""
         return None if self._findings is None else round((time.monotonic() - self._examined_at) * 1000)
 
     async def look(self, fresh: float = 600.0, patience: float = 0.1, rest: int = REST) -> list[Finding] | None:
-        """What was found in the last `fresh` seconds, or longer ago where that takes long; None when nobody has looked yet."""
+        """The findings of the last `fresh` seconds, or older ones where a run takes long; None before the first run has finished."""
         is_due = time.monotonic() - self._examined_at >= max(fresh, rest * self._took)
         if is_due and (self._examining is None or self._examining.done()):
             self._examining = asyncio.ensure_future(self._examine())
@@ -42,6 +42,6 @@ class Checkup:
         try:
             self._findings = await self._service.look(self._service.engine.examine)
         except Exception as error:
-            self._findings = [Finding("database", False, f"it could not be examined: {error}", "look at the server's log")]
-            _log.warning("the database could not be examined: %s", error)
+            self._findings = [Finding("database", False, f"the doctor failed: {error}", "see the server's log")]
+            _log.warning("the doctor failed: %s", error)
         self._took, self._examined_at = time.monotonic() - started, time.monotonic()

@@ -1,4 +1,4 @@
-"""Asked again before anything is lost: a page that names what would go and how many, and carries what was asked for."""
+"""The confirmation page before anything is deleted: it says what and how many, and carries the form's fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OWN = ("csrf", "confirmed")
 
 
 def is_given(request: AdminRequest) -> bool:
-    """Whether somebody has read the page and agreed."""
+    """Whether the operator has confirmed."""
     return request.given("confirmed") == "yes"
 
 
@@ -26,9 +26,9 @@ def ask(
     is_exact: bool = True,
     danger: bool = True,
 ) -> Response:
-    """The page. It posts the same fields to the same address once more, with the consent; `label` is what its button says.
+    """The page. It posts the same fields to the same address again, with the confirmation; `label` is the text of its button.
 
-    `number`: how many it concerns as of now, None where nobody knows; not `is_exact`: at least so many.
+    `number`: how many it concerns now, None if unknown; not `is_exact`: at least that many.
     """
     fields = [(name, value) for name, values in request.form.items() if name not in _OWN for value in values]
     return request.show(

@@ -1,4 +1,4 @@
-"""What all requests share: who is logged in, the numbers, the jobs, the templates; and what goes on beside the requests."""
+"""What all requests to the admin pages share: sessions, counts, jobs, templates, and the background tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowq.server.service import Service
 
 class AdminContext:
     def __init__(self, service: Service, menu: Sequence[object], *, database: str, workers: int, api: str) -> None:
-        """`menu`: the pages that stand in it. `database`: its URL as people may see it. `workers`: how many processes serve it.
+        """`menu`: the pages listed in it. `database`: its URL without the password. `workers`: how many processes serve it.
 
         `api`: where the API is.
         """
@@ -33,7 +33,7 @@ class AdminContext:
         self.sessions = Sessions(service)
         self.depths = Depths(service.engine) if service.metrics is None else service.metrics.depths
         self.watching: set[object] = set()
-        """Those who are told of changes."""
+        """The event streams of open pages."""
         self.rates = Rates(service, lambda: bool(self.watching))
         self.checkup = Checkup(service)
         self.jobs = Jobs(service, self.depths)
@@ -43,7 +43,7 @@ class AdminContext:
 
     @asynccontextmanager
     async def live(self) -> AsyncIterator[None]:
-        """What goes on beside the requests, for as long as the server runs."""
+        """The background tasks, for as long as the server runs."""
         following = asyncio.create_task(self.rates.follow())
         try:
             yield

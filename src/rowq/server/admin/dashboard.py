@@ -27,11 +27,11 @@ _BY: dict[str, Callable[[Row], Any]] = {
     "out": lambda row: -row.history.done,
     "errors": lambda row: -(row.history.error_share or 0.0),
 }
-"""What rows can be in the order of: names from a on, numbers from the largest on."""
+"""The sort orders: names ascending, numbers descending."""
 
 
 async def show_dashboard(request: AdminRequest) -> Response:
-    """`sort` and `name` choose the rows, `page` which hundred of them."""
+    """`sort` and `name` select and order the rows, `page` which hundred of them."""
     sort = one_of(request.asked("sort", "name"), tuple(_BY), "column to sort by")
     counted = await request.context.depths.look(request.identity.reaches)
     rows = _rows(request, counted)

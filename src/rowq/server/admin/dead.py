@@ -1,4 +1,4 @@
-"""Dead letters: why they died, which they are, and what can be done with them; of one queue, and of all."""
+"""The pages of dead letters, of one queue and of all: failures by cause, the messages, and the actions on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILTERS = ("reason", "text", "key", "group")
 _GROUPS = 20
 _PIECE = 200
 _PATIENCE = 0.4
-"""Seconds that letters are looked through for those of a reason or a failure; then somebody is asked whether to go on."""
+"""Seconds to scan dead letters for a reason or a failure; then the page offers to continue."""
 _MOST_QUEUES = 100
 
 
@@ -32,7 +32,7 @@ class _Found(NamedTuple):
     letters: list[MessageLook]
     next: str | None
     looked_at: int | None
-    """How many were looked through, where that came to no end."""
+    """How many were scanned, if the scan stopped early."""
 
 
 async def show_dead(request: AdminRequest) -> Response:
@@ -61,14 +61,14 @@ async def show_dead(request: AdminRequest) -> Response:
 
 
 async def show_all(request: AdminRequest) -> Response:
-    """Every queue that has dead letters, with the newest of each; those where something died last come first."""
+    """Every queue that has dead letters, with its newest one; the queue with the newest dead letter first."""
     counted = await request.context.depths.look(request.identity.reaches)
     fullest = sorted((stats for stats in counted.stats.values() if stats.dead), key=lambda stats: -stats.dead)
     rows: list[tuple[Stats, MessageLook | None]] = []
     for stats in fullest[:_MOST_QUEUES]:
         try:
             page = await request.call(messages.browse_dead, query=messages.DeadQuery(limit=1, newest=True), queue=stats.queue)
-        except QueueNotFound:  # it was deleted since it was counted
+        except QueueNotFound:  # deleted since it was counted
             continue
         rows.append((stats, page.messages[0] if page.messages else None))
     rows.sort(key=lambda row: -(row[1].died_at or 0) if row[1] else 0)
@@ -77,12 +77,12 @@ async def show_all(request: AdminRequest) -> Response:
 
 
 def queue_of(request: AdminRequest) -> str:
-    """The queue whose dead letters the path means, under its own name or theirs. Dead letters have no dead letters."""
+    """The queue whose dead letters the path names, with or without the suffix."""
     return check_own_name(split_name(request.path["queue"])[0])
 
 
 async def _find(request: AdminRequest, queue: str) -> _Found | None:
-    """A page of those that match, the newest first; None: they are still being looked for."""
+    """A page of matches, the newest first; None while the search still runs."""
     given: dict[str, Any] = {name: request.asked(name) or None for name in ("key", "group", "text", "after")}
     if not _is_filtered(request):
         return await _browse(request, queue, given)
@@ -99,7 +99,7 @@ async def _browse(request: AdminRequest, queue: str, given: dict[str, Any]) -> _
 
 
 async def _look_through(request: AdminRequest, queue: str, given: dict[str, Any], reason: str | None, mark: str | None) -> _Found:
-    """No index knows these by what they died of."""
+    """A scan: no index covers reason or fingerprint."""
     letters: list[MessageLook] = []
     looked_at, until = 0, time.monotonic() + _PATIENCE
     while True:
@@ -120,5 +120,5 @@ def _is_filtered(request: AdminRequest) -> bool:
 
 
 def _mark(request: AdminRequest) -> str | None:
-    """The fingerprint of a failure; an empty one is that of letters without an error."""
+    """The fingerprint of a failure; dead letters without an error have an empty one."""
     return request.query["fingerprint"][-1] if "fingerprint" in request.query else None

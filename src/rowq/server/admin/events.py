@@ -1,4 +1,4 @@
-"""Tells open pages that something has changed; they ask for what they show by themselves."""
+"""Tells open pages that something has changed; the pages then fetch their own contents."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rowq.server.http.patience import ClientGone, first_of
 EVERY = 1.0
 PING_EVERY = 15.0
 MOST = 100
-"""Pages that are told at the same time."""
+"""Event streams open at the same time."""
 _CHECK_EVERY = 5
 _AGE_STEP_MS = 10_000
-"""What waits grows older, which a page shows even if nothing else happens."""
+"""Pages show the age of waiting messages, so they refresh this often even if nothing else changes."""
 
 _CHANGE = b"event: change\ndata: {}\n\n"
 _GREETING = b"retry: 1000\n\n"
-"""In how many milliseconds a browser comes again that has lost us."""
+"""How many milliseconds a browser waits before it reconnects."""
 _PING = b"event: ping\ndata: {}\n\n"
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -30,10 +30,10 @@ _HEADERS = [
 
 
 async def stream_changes(request: AdminRequest, receive: asgi.Receive, send: asgi.Send) -> None:
-    """Goes on until the page is closed, its session or key is over, or the server stops."""
+    """Runs until the page is closed, its session or key ends, or the server stops."""
     context = request.context
     if len(context.watching) >= MOST:
-        raise ServerUnavailable(f"{MOST} pages are told of changes already: close some, or load this one again to see what is new")
+        raise ServerUnavailable(f"{MOST} pages receive live updates already: close some, or reload this one to see what is new")
     me = object()
     context.watching.add(me)
     try:
@@ -48,7 +48,7 @@ async def stream_changes(request: AdminRequest, receive: asgi.Receive, send: asg
 
 
 async def _tell(request: AdminRequest, receive: asgi.Receive, send: asgi.Send) -> None:
-    """The first look is told of in any case: something may have changed between the page and its stream."""
+    """Always sends a first change: something may have changed between the page and its stream."""
     loop, sessions = asyncio.get_running_loop(), request.context.sessions
     seen: object = None
     turn, written, ended = 0, loop.time(), sessions.ended
@@ -61,7 +61,7 @@ async def _tell(request: AdminRequest, receive: asgi.Receive, send: asgi.Send) -
             if turn % _CHECK_EVERY == 0 or sessions.ended != ended:
                 ended = sessions.ended
                 if not await sessions.holds(request.visitor):
-                    await _write(send, _CHANGE)  # the page asks, and is led to the login
+                    await _write(send, _CHANGE)  # the page fetches itself, and is redirected to the login
                     return
             await request.context.depths.freshen()
             now_seen = _state(request)

@@ -1,4 +1,4 @@
-"""The files that pages load: one stylesheet, one script of ours, htmx, a picture. Their address changes with their content."""
+"""The static files of the pages: a stylesheet, a script, htmx, an icon. Their URLs change with their content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _File(NamedTuple):
 
 
 class Static:
-    """An ASGI application, which anybody may ask."""
+    """An ASGI application; it needs no login."""
 
     def __init__(self) -> None:
         folder = files("rowq.server.admin") / "static"

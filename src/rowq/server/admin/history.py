@@ -1,4 +1,4 @@
-"""The last hour of a queue, or of all: counts in slots of ten seconds, and the lines that a chart draws of them."""
+"""The last hour of one queue or of all: counts in slots of ten seconds, and the lines of their chart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 SLOT_MS = 10_000
 SLOTS = 361
-"""An hour, and the slot that is not over yet."""
+"""An hour, plus the current slot."""
 IN, OUT, FAILED, DEAD, LATE = range(5)
 KINDS = 5
 
@@ -19,13 +19,13 @@ _MINUTES_OF_ERRORS = 5
 
 
 class Line(Struct, frozen=True):
-    """One of the lines of a chart: its points, and what somebody reads who does not see it."""
+    """One line of a chart: its points, and its text for screen readers."""
 
     name: str
     label: str
     path: str
     count: int
-    """In all of the hour."""
+    """Total of the hour."""
 
 
 class History(Struct, frozen=True):
@@ -38,7 +38,7 @@ class History(Struct, frozen=True):
 
     @property
     def came(self) -> float:
-        """Messages a second, in the last minute."""
+        """Messages per second, in the last minute."""
         return self._rate(IN)
 
     @property
@@ -47,7 +47,7 @@ class History(Struct, frozen=True):
 
     @property
     def error_share(self) -> float | None:
-        """Of what ended in the last five minutes; None where nothing did."""
+        """Share of failures among the deliveries that ended in the last five minutes; None if none ended."""
         return self.failures[1] / self.failures[0] if self.failures[0] else None
 
     @property
@@ -72,12 +72,12 @@ class History(Struct, frozen=True):
         return not any(map(any, self.counts))
 
     def top(self, slots: int = 3) -> float:
-        """The end of the axis: a round number of messages a second that no point is above."""
+        """The end of the axis: a round number of messages per second, at or above every point."""
         highest = max(max(_pooled(self.counts[kind], slots), default=0) for kind in (IN, OUT, FAILED)) * 1000 / (slots * SLOT_MS)
         return _round_up(highest)
 
     def lines(self, width: int, height: int, slots: int = 3) -> list[Line]:
-        """What came, what was done, what failed: a point for so many slots."""
+        """Sent, done and failed, with one point for every `slots` slots."""
         top = self.top(slots) * slots * SLOT_MS / 1000
         return [
             Line(name, label, _path(_pooled(self.counts[kind], slots), top, width, height), sum(self.counts[kind]))
@@ -89,13 +89,13 @@ class History(Struct, frozen=True):
 
 
 def _pooled(values: Sequence[int], slots: int) -> list[int]:
-    """The slot that is not over yet would look like a fall, so it is left out."""
+    """Leaves out the current slot: incomplete, it would look like a drop."""
     whole = values[:-1]
     return [sum(whole[start : start + slots]) for start in range(0, len(whole), slots)]
 
 
 def _path(values: list[int], top: float, width: int, height: int) -> str:
-    """As SVG draws it. Points on one level are one stroke."""
+    """An SVG path. A run of equal values becomes one segment."""
     step = width / max(1, len(values) - 1)
     heights = [height if not top else height - value / top * height for value in values]
     points = [
@@ -107,7 +107,7 @@ def _path(values: list[int], top: float, width: int, height: int) -> str:
 
 
 def _round_up(value: float) -> float:
-    """1, 2 or 5 with zeros."""
+    """To 1, 2 or 5 times a power of ten."""
     if value <= 0:
         return 1.0
     unit: float = 10.0 ** (ceil(log10(value)) - 1)

@@ -1,4 +1,4 @@
-"""What takes longer than somebody likes to wait: it goes on beside the requests, and a page tells how far it is."""
+"""Jobs: long operations that run in the background, with a page that shows their progress."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from rowq.wire import Count
 _log = logging.getLogger("rowq.server")
 
 KEPT = 100
-"""Of those that have ended the oldest go."""
+"""Ended jobs kept; the oldest are dropped first."""
 MOST_RUNNING = 20
 PATIENCE = 1.0
-"""Seconds that somebody waits before a page tells of the progress."""
+"""Seconds that a request waits for its job before it redirects to the progress page."""
 _GRACE = 0.5
-"""Seconds to come to the end of a piece, so that a job that is cancelled knows exactly what it has done."""
+"""Seconds for a cancelled job to finish its current batch, so that its count is exact."""
 
 Transaction = Callable[[Progress], Awaitable[Count]]
 
 
 class _Cancelled(Exception):
-    """Somebody wanted it so."""
+    """The operator cancelled the job."""
 
 
 class Job(Struct, eq=False, kw_only=True):
@@ -44,9 +44,9 @@ class Job(Struct, eq=False, kw_only=True):
     """`redriven`."""
     noun: str
     back: str
-    """The page that it was started from."""
+    """The page it was started from."""
     total: int | None
-    """How many there were at the start, if that is known."""
+    """How many there were at the start, if known."""
     by: str | None
     started_at: int
     id: str
@@ -55,7 +55,7 @@ class Job(Struct, eq=False, kw_only=True):
     error: Exception | None = None
     ended_at: int | None = None
     is_unwanted: bool = False
-    """Somebody has cancelled it: it ends with the piece that it is at."""
+    """It was cancelled, and ends after its current batch."""
     task: asyncio.Task[None] | None = None
 
     @property
@@ -64,13 +64,13 @@ class Job(Struct, eq=False, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """`3 of 5 dead letters were redriven`; somebody else may have been there first."""
+        """`3 of 5 dead letters were redriven`: another client may have taken the other two."""
         of_how_many = "" if self.total is None or self.total <= self.done else f" of {self.total:,}"
         is_one = (self.total if of_how_many else self.done) == 1
         words = f"{self.done:,}{of_how_many} {self.noun}{'' if is_one else 's'} {'was' if self.done == 1 else 'were'} {self.done_word}."
         match self.state:
             case "failed":
-                why = self.error if isinstance(self.error, RowqError) else "the server's log tells why"
+                why = self.error if isinstance(self.error, RowqError) else "see the server's log"
                 return f"{words} Then it failed: {why}"
             case "cancelled":
                 return f"Cancelled: {words}"
@@ -96,7 +96,7 @@ class Jobs:
         total: int | None,
         noun: str = "dead letter",
     ) -> Job:
-        """Begins it, and waits a moment: most are over by then."""
+        """Starts the job and waits briefly: most finish in that time."""
         if len(self.running()) >= MOST_RUNNING:
             sentence = f"{MOST_RUNNING} jobs are running already: wait for one to end, or cancel one"
             raise HttpError(HTTPStatus.TOO_MANY_REQUESTS, "too_many_requests", sentence)
@@ -120,13 +120,13 @@ class Jobs:
         return job
 
     def running(self, identity: Identity | None = None) -> list[Job]:
-        """Those that somebody may know of; without an identity all."""
+        """Those that the identity may see; without an identity, all."""
         return [job for job in self._jobs.values() if job.is_running and (identity is None or identity.reaches(job.queue))]
 
     def find(self, identity: Identity, id: str) -> Job:
         job = self._jobs.get(id)
         if job is None or not identity.reaches(job.queue):
-            raise NotFound("there is no such job: it ended a while ago, or the server was started since")
+            raise NotFound("there is no such job: it ended a while ago, or the server has restarted since")
         return job
 
     async def cancel(self, job: Job) -> None:
@@ -137,7 +137,7 @@ class Jobs:
             await asyncio.wait((job.task,))
 
     async def end(self) -> None:
-        """The server stops: what was done stays done."""
+        """The server stops: completed batches stay done."""
         self._is_over = True
         await asyncio.gather(*(self.cancel(job) for job in self.running()))
 
@@ -147,7 +147,7 @@ class Jobs:
             if job.is_unwanted:
                 raise _Cancelled
             if not self._service.authenticator.holds(identity):
-                raise Forbidden("the key that began it was revoked")
+                raise Forbidden("the key that started it was revoked")
 
         try:
             job.done = (await tx(progress)).count

@@ -1,4 +1,4 @@
-"""In and out: a key that has the scope admin opens a session."""
+"""Logging in and out: a key with the scope admin opens a session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def show_login(request: AdminRequest) -> Response:
 
 
 async def log_in(request: AdminRequest) -> Response:
-    """Wrong keys are counted by address, together with those that the API is asked with."""
+    """Wrong keys are counted by address, together with those sent to the API."""
     url = _next(request.given("next"))
     if request.visitor.identity is not None:
         return request.go(url)
@@ -38,6 +38,6 @@ async def log_out(request: AdminRequest) -> Response:
 
 
 def _next(url: str) -> str:
-    """Only a page of ours: `//elsewhere` and `/\\elsewhere` are other sites to a browser."""
+    """Only paths on this site: browsers take `//elsewhere` and `/\\elsewhere` for other sites."""
     is_ours = url.startswith("/") and not url.startswith(("//", "/\\")) and url.isprintable()
     return url if is_ours else "/"

@@ -1,4 +1,4 @@
-"""A message: what is in it, where it is, and what happened to it line by line. Also one that is gone, as long as that is recorded."""
+"""The page of a message: contents, state, and history. It also shows a message that is gone, as long as its audit is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowq.store.lookup import not_found
 from rowq.wire import MessageLook, to_backoff
 
 _LINES = 500
-"""Of what happened: one that is tried for ever has a long story, and its end tells more than its beginning."""
+"""Lines of history shown, the newest: a message without an attempt limit can have very many."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -45,7 +45,7 @@ async def show_details(request: AdminRequest) -> Response:
 
 
 async def download(request: AdminRequest) -> Response:
-    """The payload as it is, to be kept as a file: no browser shows it, whatever is in it."""
+    """The raw payload as an attachment, so that no browser renders it."""
     message: MessageLook = await request.call(messages.get_message, query=_here(request), id=request.path["id"])
     data, ending = await asyncio.to_thread(payload.whole, message)
     if request.asked("as") == "base64":
@@ -56,14 +56,14 @@ async def download(request: AdminRequest) -> Response:
 
 
 async def remove(request: AdminRequest) -> Response:
-    """Wherever it is; a consumer that has it finds its receipt gone."""
+    """In any state; the receipt of a consumer that holds it becomes void."""
     id = request.path["id"]
     message: MessageLook = await request.call(messages.get_message, query=_here(request), id=id)
     if not confirmation.is_given(request):
-        held = " A consumer is at work on it, and will find it gone." if message.state == "leased" else ""
+        held = " A consumer is processing it, and cannot settle it any more." if message.state == "leased" else ""
         return confirmation.ask(
             request,
-            sentence=f"The message {id} of {message.queue} is deleted for good. This cannot be undone.{held}",
+            sentence=f"The message {id} of {message.queue} is permanently deleted. This cannot be undone.{held}",
             number=1,
             label="Delete the message",
             back=details_url(message.queue, id),
@@ -75,7 +75,7 @@ async def remove(request: AdminRequest) -> Response:
 
 
 async def find(request: AdminRequest, id: str, queue: str) -> tuple[str, MessageLook | None, list[Event]]:
-    """The queue of a message, what it is now, and what happened to it; in that queue, or else where it is."""
+    """The queue of a message, the message itself, and its history; looked up in `queue` first, then in all queues."""
     for query in (messages.MessageQuery(queue), messages.MessageQuery()):
         message: MessageLook | None = None
         events: list[Event] = []
@@ -94,5 +94,5 @@ def _here(request: AdminRequest) -> messages.MessageQuery:
 
 
 def _is_bodiless(message: MessageLook) -> bool:
-    """Its queue keeps of what is finished that it was there, but not what was in it."""
+    """A finished message whose queue keeps no payloads."""
     return message.state == "finished" and message.payload is None

@@ -1,4 +1,4 @@
-"""Operations: who consumes, what runs by itself, what people did, and whether all is well."""
+"""The operations pages: consumers, streams, maintenance, operators' actions, and health."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_ACTIONS = 1_000
 _EXAMINED = 60.0
 _PATIENCE = 0.5
 _REST = 10
-"""Who comes to see how it is gets a fresher answer than the dashboard, which only mentions it."""
+"""The health page shows fresher findings than the dashboard, which only mentions them."""
 
 
 async def show_consumers(request: AdminRequest) -> Response:
@@ -54,8 +54,8 @@ async def revoke_stream(request: AdminRequest) -> Response:
     if not confirmation.is_given(request):
         return confirmation.ask(
             request,
-            sentence=f"Everything that the stream {name} holds goes back to its queues. Its query cannot go on with the checkpoint that "
-            "it has, and has to be started with a fresh one. What it has written already is received, and may be written, again.",
+            sentence=f"Everything that the stream {name} holds goes back to its queues. Its query cannot continue from its checkpoint, and "
+            "has to be started with a new one. Messages that it has already written are received, and may be written, again.",
             number=stream.messages,
             label="Revoke stream",
             back="/streams",
@@ -75,7 +75,7 @@ async def run_sweep(request: AdminRequest) -> Response:
     name = request.path["sweep"]
     done = (await request.call(operations.run_sweep, sweep=name)).count
     if name == "optimize":
-        return request.go("/sweeps", "optimize: done." if done else "optimize: not done, since others wrote all the time. Try again later.")
+        return request.go("/sweeps", "optimize: done." if done else "optimize: not done, because of concurrent writes. Try again later.")
     return request.go("/sweeps", f"{name}: {count(done, 'message')}.")
 
 
@@ -83,7 +83,7 @@ async def show_actions(request: AdminRequest) -> Response:
     queue = request.asked("queue").strip()
     try:
         found = (await request.call(queues.list_actions, query=queues.ActionsQuery(queue=queue or None, limit=MOST_ACTIONS))).events
-    except QueueNotFound:  # the page says of a name that nothing was done to it, and stays open for another one
+    except QueueNotFound:  # the page shows an empty list, with the form for another name
         found = []
     return request.show("operations/actions.html", queue=queue, is_full=len(found) >= MOST_ACTIONS, **paged(request, found))
 
@@ -104,6 +104,6 @@ async def show_health(request: AdminRequest) -> Response:
 
 
 def _lag(stream: Stream, stats: dict[str, Stats]) -> int:
-    """What waits in its queues and what it has taken and not settled."""
+    """The messages that wait in its queues, plus those it holds unsettled."""
     waiting = [stats[queue] for queue in stream.queues if queue in stats]
     return stream.messages + sum(one.ready + one.scheduled + one.blocked for one in waiting)

@@ -13,18 +13,18 @@ from rowq.server.http import asgi
 
 
 class Page(Struct, frozen=True):
-    """`is_open`: it is for those who are not logged in, too."""
+    """`is_open`: it needs no login."""
 
     method: str
     path: str
     handler: Handler | Streamer
     is_open: bool = False
     menu: str = ""
-    """What the menu calls it, if it stands there."""
+    """Its name in the menu; empty if it is not there."""
     of_the_whole: bool = False
-    """It is about all queues: whoever sees only some is told so, and does not find it in the menu."""
+    """It covers all queues: a key for some queues does not see it in the menu, and is refused."""
     streams: bool = False
-    """An event stream: the handler is given ASGI's receive and send as well, and answers by itself."""
+    """An event stream: the handler also gets ASGI's receive and send, and answers by itself."""
 
 
 _OPERATIONS = (
@@ -32,7 +32,7 @@ _OPERATIONS = (
     Page("GET", "/consumers", operations.show_consumers, menu="Consumers"),
     Page("GET", "/streams", operations.show_streams, menu="Streams", of_the_whole=True),
     Page("POST", "/streams/{stream}/revocation", operations.revoke_stream, of_the_whole=True),
-    Page("GET", "/sweeps", operations.show_sweeps, menu="Sweeps", of_the_whole=True),
+    Page("GET", "/sweeps", operations.show_sweeps, menu="Maintenance", of_the_whole=True),
     Page("POST", "/sweeps/{sweep}", operations.run_sweep, of_the_whole=True),
     Page("GET", "/actions", operations.show_actions, menu="Actions"),
     Page("GET", "/health", operations.show_health, menu="Health", of_the_whole=True),

@@ -1,4 +1,4 @@
-"""Long tables in numbered pages, of a hundred rows each."""
+"""Long tables in numbered pages of a hundred rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE = 100
 
 
 def paged(request: AdminRequest, rows: Sequence[Any]) -> dict[str, Any]:
-    """Which of them to show, and what the links to the others need to know. A page that makes no sense is the first."""
+    """The rows to show, and what the links to other pages need. An invalid page number means the first page."""
     asked = request.asked("page")
     pages = max(1, -(-len(rows) // PAGE))
     page = min(max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 1, pages)

@@ -1,4 +1,4 @@
-"""How a payload is shown: as indented JSON, as text, or byte by byte; cut where it is long."""
+"""How a payload is shown: as indented JSON, as text, or byte by byte; long ones are cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINE = 16
 class Shown(NamedTuple):
     kind: str
     size: int
-    """Bytes, as it is stored."""
+    """Bytes, as stored."""
     text: str | None
     hex: str | None
     is_cut: bool
@@ -37,7 +37,7 @@ def shown(message: MessageLook) -> Shown:
 
 
 def whole(message: MessageLook) -> tuple[bytes, str]:
-    """To be downloaded, and how the file's name ends."""
+    """The contents of the download, and its file extension."""
     if message.payload_base64 is not UNSET:
         return stored(message), "bin"
     if isinstance(message.payload, str):
@@ -52,7 +52,7 @@ def stored(message: MessageLook) -> bytes:
 
 
 def _as_text(data: bytes) -> str | None:
-    """Bytes that read as text are shown as that, too."""
+    """Bytes that are valid text are shown as text too."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The page of a job: how far it is, and the button that stops it."""
+"""The page of a job: its progress, and the button that cancels it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ async def show_job(request: AdminRequest) -> Response:
     job = request.context.jobs.find(request.identity, request.path["id"])
     response = request.show("jobs/job.html", job=job, now=request.service.engine.clock.now())
     if request.is_fragment and not job.is_running:
-        response.headers["HX-Refresh"] = "true"  # a page that was watching shows how it ended
+        response.headers["HX-Refresh"] = "true"  # the open page reloads, and shows how the job ended
     return response
 
 
@@ -24,5 +24,5 @@ async def cancel_job(request: AdminRequest) -> Response:
 
 
 def follow(request: AdminRequest, job: Job) -> Response:
-    """To the page of its progress; back with a notice where it is over already."""
+    """To its progress page; or back, with a notice, if it has already ended."""
     return request.go(f"/jobs/{job.id}") if job.is_running else request.go(job.back, job.summary)

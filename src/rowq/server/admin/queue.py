@@ -1,4 +1,4 @@
-"""A queue: its messages by state, found by what is known of them; pausing, purging and removing it."""
+"""The page of a queue: its messages by state, with filters; pausing, purging and deleting it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABS = ("ready", "scheduled", "blocked", "leased", "dead", "finished")
 _LISTED = tuple(tab for tab in TABS if tab != "dead")
 _FILTERS = ("key", "group", "text", "after_time", "before_time")
 _NEWEST_FIRST = ("finished",)
-"""What waits stands in the order in which it is handed out; what is over, with the last one first."""
+"""Waiting messages are listed in delivery order; finished ones, the newest first."""
 
 
 async def show_queue(request: AdminRequest) -> Response:
@@ -33,20 +33,20 @@ async def show_queue(request: AdminRequest) -> Response:
     if id := request.asked("id").strip():
         if response := await _go_to_message(request, queue, id):
             return response
-        return await _show(request, queue, problem=f"There is no message {id}, and nothing is recorded of one.", status=404)
+        return await _show(request, queue, problem=f"There is no message {id}, and no record of one.", status=404)
     return await _show(request, queue)
 
 
 async def pause(request: AdminRequest) -> Response:
     queue = check_own_name(request.path["queue"])
     await request.call(queues.pause, queue=queue)
-    return request.go(f"/queue/{queue}/", f"{queue} is paused: nothing is handed out. Sending goes on.")
+    return request.go(f"/queue/{queue}/", f"{queue} is paused: nothing is delivered. Sending still works.")
 
 
 async def resume(request: AdminRequest) -> Response:
     queue = check_own_name(request.path["queue"])
     await request.call(queues.resume, queue=queue)
-    return request.go(f"/queue/{queue}/", f"{queue} hands out messages again.")
+    return request.go(f"/queue/{queue}/", f"{queue} delivers messages again.")
 
 
 async def show_purge(request: AdminRequest) -> Response:
@@ -65,7 +65,7 @@ async def purge(request: AdminRequest) -> Response:
     if not confirmation.is_given(request):
         return confirmation.ask(
             request,
-            sentence=f"All {listed(states)} messages of {queue} are deleted for good. This cannot be undone.",
+            sentence=f"All {listed(states)} messages of {queue} are permanently deleted. This cannot be undone.",
             number=number,
             label="Delete the messages",
             back=f"/queue/{queue}/",
@@ -80,7 +80,7 @@ async def purge(request: AdminRequest) -> Response:
 
 
 async def remove(request: AdminRequest) -> Response:
-    """The queue with all that belongs to it."""
+    """The queue with its messages and settings."""
     queue = check_own_name(request.path["queue"])
     request.identity.check("admin", queue)
     number = _sum(await depth(request, queue), TABS)
@@ -104,7 +104,7 @@ async def remove(request: AdminRequest) -> Response:
 
 
 async def depth(request: AdminRequest, queue: str) -> Stats | None:
-    """As of now if that can be had in a moment, else as it was counted last; None where it was not yet."""
+    """A fresh count if it is quick, else the last one; None before the first."""
     request.context.depths.stale(queue)
     counted = await request.context.depths.look(request.identity.reaches)
     found: Stats | None = counted.stats.get(queue)
@@ -143,12 +143,12 @@ async def _show(request: AdminRequest, queue: str, problem: str = "", status: in
         now=request.service.engine.clock.now(),
     )
     if request.is_fragment and not is_known:
-        response.headers["HX-Refresh"] = "true"  # it was deleted while somebody looked at it
+        response.headers["HX-Refresh"] = "true"  # it was deleted while the page was open
     return response
 
 
 async def _find(request: AdminRequest, queue: str, state: str) -> Messages | None:
-    """None: it is still being looked for."""
+    """None while the search still runs."""
     query = messages.BrowseQuery(
         state=one_of(state, _LISTED, "state"),  # type: ignore[arg-type]
         key=request.asked("key") or None,
@@ -169,7 +169,7 @@ async def _find(request: AdminRequest, queue: str, state: str) -> Messages | Non
 
 
 async def _go_to_message(request: AdminRequest, queue: str, id: str) -> Response | None:
-    """In this queue or another one; also where only its story is left."""
+    """In this queue or another; also if only its history is left."""
     try:
         where, _, _ = await message.find(request, id, queue)
     except (MessageNotFound, InvalidArgument):
@@ -196,11 +196,11 @@ def _moment(text: str, what: str) -> int | None:
     try:
         return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise InvalidArgument(f"{what}: {text!r} is no time; write it as 2026-01-31T08:30, in UTC") from None
+        raise InvalidArgument(f"{what}: {text!r} is not a time; write it as 2026-01-31T08:30, in UTC") from None
 
 
 async def _start(request: AdminRequest, tx: Transaction, queue: str, what: str, number: int | None, back: str) -> Job:
-    """A million messages take a while to go."""
+    """A job, since deleting a million messages takes a while."""
     return await request.context.jobs.start(
         request.identity, tx, queue=queue, what=what, noun="message", done_word="deleted", back=back, total=number
     )

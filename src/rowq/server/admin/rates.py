@@ -1,8 +1,8 @@
-"""How much happens: what came in, was done and failed in the last hour, by queue, in slots of ten seconds.
+"""Rates: messages sent, done and failed in the last hour, by queue, in slots of ten seconds.
 
-It follows the audit, so it sees what every process does, whether or not it asks this server. Of queues without an audit it knows what
-the server's own meter counts, and so it does of a busy server that has the database to itself, as long as nobody looks: counting a hundred
-thousand lines every few seconds would cost it a twentieth of its speed. Both know no more than what is there: a rate is a lower bound.
+They come from the audit, so they include processes that do not go through this server. For queues without an audit they come from the
+server's own meter; likewise on a busy server that has the database to itself while no page is open, because counting a hundred thousand
+audit lines every few seconds would cost a twentieth of its throughput. A rate is a lower bound.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _log = logging.getLogger("rowq.server")
 
 EVERY = 5.0
 REST = 20
-"""After a look it rests for so many times what that took, and for EVERY seconds at least."""
+"""After a look it rests for this many times the look's duration, and at least EVERY seconds."""
 MOST_QUEUES = 1_000
 MOST_CONSUMERS = 5_000
 MOST_LINES = 1_000_000
-"""Of the audit, in one look; older ones are left out."""
+"""Audit lines in one look; older ones are left out."""
 CHEAP = 20_000
-"""Lines of the audit that are counted whether or not anybody looks: it takes some 20 ms."""
+"""Up to this many audit lines are counted even if no page is open: it takes about 20 ms."""
 _NEARLY_ALL = 0.95
 CONSUMER_SLOTS = 30
 _HOUR_MS = 3_600_000
@@ -44,11 +44,11 @@ _KINDS_OF: dict[str, tuple[int, ...]] = {
     "lease_expired": (FAILED, LATE),
     "dead": (DEAD,),
 }
-"""By event. A dead letter was nacked, rejected, late or expired before, so it is no failure more."""
+"""By event. `dead` is not a further failure: the nack, reject, lost lease or expiry before it has been counted."""
 
 
 class _Line(NamedTuple):
-    """So many events of one kind; `who` is a consumer, where that is known."""
+    """`times` events of one kind; `who` is the consumer, if known."""
 
     queue: str
     event: str
@@ -65,7 +65,7 @@ class Rates:
         self._service = service
         self._is_watched = is_watched
         self.version = 0
-        """Another one whenever the rates of the last minutes may be others."""
+        """Changes whenever the rates of the last minutes may have changed."""
         self._now = 0
         self._queues: dict[str, list[array[int]]] = {}
         self._all = _rings()
@@ -78,7 +78,7 @@ class Rates:
         self._ours: list[_Line] = []
 
     async def follow(self) -> None:
-        """Goes on until it is cancelled. A database that does not answer is asked again."""
+        """Runs until it is cancelled, and retries when the database does not answer."""
         loop = asyncio.get_running_loop()
         is_failing = False
         while True:
@@ -93,7 +93,7 @@ class Rates:
             await asyncio.sleep(max(EVERY, REST * (loop.time() - started)))
 
     async def look(self) -> None:
-        """Takes over what has happened since the last time. It reads in a thread, and writes here."""
+        """Adds what has happened since the last look. It reads in a thread and writes on the event loop."""
         self._take(*await asyncio.to_thread(self._read))
 
     def of(self, queue: str) -> History:
@@ -121,8 +121,8 @@ class Rates:
         return History([ring[cut:] + ring[:cut] for ring in rings])
 
     def _read(self) -> tuple[list[_Line], int]:
-        """Up to where the audit ended at the last look, and when that was: a transaction of a server may still have been open that
-        drew a number before."""
+        """The lines up to where the audit ended at the previous look, and the time of that look. Newer lines may have gaps: on a database
+        server, a transaction that is still open may have drawn a lower number."""
         engine = self._service.engine
         insights, now, end = engine.insights, engine.clock.now(), engine.insights.audit_end()
         ours = self._read_meter(now)
@@ -139,7 +139,7 @@ class Rates:
         return lines, seen_at
 
     def _is_known(self, lines: int) -> bool:
-        """Whether the meter tells it for nothing: it is a lot, all of it passed through this server, and nobody looks at who did it."""
+        """Whether the meter suffices: there are many lines, nearly all passed through this server, and no page shows who did it."""
         if lines <= CHEAP or self._is_watched():
             return False
         return sum(line.times for line in self._ours if line.queue not in self._unaudited) >= lines * _NEARLY_ALL
@@ -166,10 +166,10 @@ class Rates:
         ]
 
     def _take(self, lines: list[_Line], seen_at: int) -> None:
-        """The last hour ends where everything is known, or a chart would always end with a fall."""
+        """The hour ends at the last complete look; otherwise every chart would end with a drop."""
         self._advance(seen_at // SLOT_MS)
         for line in lines:
-            number = min(line.slot // SLOT_MS, self._now)  # the meter is ahead, and the clock of another process may be
+            number = min(line.slot // SLOT_MS, self._now)  # the meter is ahead, and another process's clock may be
             kinds = _KINDS_OF.get(line.event)
             if kinds is None or number <= self._now - SLOTS:
                 continue
@@ -182,12 +182,12 @@ class Rates:
             self.version += 1
 
     def _is_calming(self) -> bool:
-        """Whether a rate of the last minutes is on its way down to zero."""
+        """Whether a rate of the last minutes is still falling to zero."""
         newest = range(self._now - CONSUMER_SLOTS, self._now + 1)
         return any(ring[number % SLOTS] for ring in self._all for number in newest)
 
     def _advance(self, number: int) -> None:
-        """Time goes on, and what was an hour ago is forgotten."""
+        """Moves the window forward and clears the slots that enter it."""
         fresh = {slot % SLOTS for slot in range(max(self._now + 1, number - SLOTS + 1), number + 1)}
         for ring in chain(self._all, *self._queues.values()) if fresh else ():
             for place in fresh:
@@ -196,7 +196,7 @@ class Rates:
         self._acks = {slot: acks for slot, acks in self._acks.items() if slot > self._now - CONSUMER_SLOTS}
 
     def _rings_of(self, queue: str) -> list[array[int]]:
-        """Of one that there is no room for they lead nowhere."""
+        """For a queue beyond MOST_QUEUES the rings are discarded."""
         rings = self._queues.get(queue)
         if rings is None:
             if len(self._queues) >= MOST_QUEUES:

@@ -1,4 +1,4 @@
-"""Dead letters back into their queue, or away: one, those chosen, those of a failure, or all. And the routes that Forq has for it."""
+"""Redriving and deleting dead letters: one, the selected, those of a failure, or all. Also the routes that Forq has for it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def redrive(request: AdminRequest) -> Response:
     if not confirmation.is_given(request):
         return confirmation.ask(
             request,
-            sentence=f"They go back into {queue}, and are delivered as if they had just been sent.{_pace(chosen.body)}",
+            sentence=f"They go back into {queue} and are delivered as if they had just been sent.{_pace(chosen.body)}",
             number=chosen.number,
             is_exact=chosen.is_exact,
             noun="dead letter",
@@ -71,7 +71,7 @@ async def redrive_all(request: AdminRequest) -> Response:
 
 
 async def delete_all(request: AdminRequest) -> Response:
-    """At once: whoever sends it has asked somebody before."""
+    """No confirmation page: the client has already confirmed."""
     queue, back = _forq(request)
     return _told(request, await _remove(request, queue, await _all(request, queue, RedriveBody()), back))
 
@@ -89,13 +89,13 @@ async def delete_one(request: AdminRequest) -> Response:
 
 
 def back_to(request: AdminRequest, queue: str) -> str:
-    """The list of dead letters as somebody was looking at it."""
+    """The list of dead letters with the filters of the page that sent the form."""
     here = request.given("here")
     return f"/queue/{queue}-dlq/" + (f"?{here}" if here else "")
 
 
 def _begin(request: AdminRequest) -> tuple[str, str]:
-    """The queue, and where to go back to. Nobody is asked to confirm what they may not do."""
+    """The queue, and where to go back to. Rights are checked before any confirmation page."""
     queue = queue_of(request)
     request.identity.check("admin", queue)
     return queue, back_to(request, queue)
@@ -104,13 +104,13 @@ def _begin(request: AdminRequest) -> tuple[str, str]:
 def _forq(request: AdminRequest) -> tuple[str, str]:
     name = request.path["queue"]
     if not split_name(name)[1]:
-        sentence = f"{name!r} is no queue of dead letters: this is done with those alone, under the name {name + '-dlq'!r}"
+        sentence = f"{name!r} is not a dead-letter queue: use the name {name + '-dlq'!r}"
         raise HttpError(HTTPStatus.BAD_REQUEST, "bad_request.dlq_only_operation", sentence)
     return _begin(request)
 
 
 async def _choose(request: AdminRequest, queue: str) -> _Chosen | None:
-    """What a form says of them; None if nothing is chosen."""
+    """The selection in a form; None if nothing is selected."""
     if "one" in request.form:
         return _Chosen(RedriveBody(ids=[request.given("one")]), 1, True, "this dead letter")
     if request.given("all"):
@@ -129,7 +129,7 @@ async def _all(request: AdminRequest, queue: str, body: RedriveBody) -> _Chosen:
 
 
 async def _of_failure(request: AdminRequest, queue: str, reason: str, mark: str) -> _Chosen:
-    """Those that die of it from now on are among them, too."""
+    """Messages that die of it from now on are included."""
     found = await request.call(dead.list_failures, query=dead.FailuresQuery(limit=_GROUPS), queue=queue)
     count = next((each.count for each in found.failures if (each.reason, each.fingerprint) == (reason, mark)), None)
     is_exact = not found.more
@@ -145,7 +145,7 @@ def _paced(request: AdminRequest) -> RedriveBody:
 
 
 def _pace(body: RedriveBody) -> str:
-    return "" if body.rate is None else f" At most {body.rate:g} a second."
+    return "" if body.rate is None else f" At most {body.rate:g} per second."
 
 
 async def _redrive(request: AdminRequest, queue: str, chosen: _Chosen, back: str) -> Job:
@@ -189,7 +189,7 @@ def _told(request: AdminRequest, job: Job) -> Response:
 
 def _told_of_one(request: AdminRequest, count: Count, queue: str, back: str, done_word: str) -> Response:
     if not count.count:
-        sentence = f"{request.path['id']!r} is not a dead letter of {queue!r} any more: it was redriven, received or deleted"
+        sentence = f"{request.path['id']!r} is no longer a dead letter of {queue!r}: it was redriven, received or deleted"
         raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", sentence)
     request.context.depths.stale(queue)
     return (

@@ -1,4 +1,4 @@
-"""How values read on a page: times, ages, numbers, payloads. Everything that comes from outside is escaped by Jinja."""
+"""How values are shown on a page: times, ages, numbers, payloads. Jinja escapes everything that comes from outside."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _COLOURS = {
     "finished": "done",
     "acked": "done",
 }
-"""Of a badge, by state or outcome; the stylesheet says which: pending is yellow, processing blue, failed red, expired orange."""
+"""The badge's class, by state or outcome. In the stylesheet pending is yellow, processing blue, failed red, expired orange."""
 _MOST_SPACED = 2_000
-"""Bytes of a payload that are written with spaces in a list: a page has many, and they may be large."""
+"""Payloads up to this many bytes are written with spaces in a list: a page has many, and they may be large."""
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -61,7 +61,7 @@ class Templates:
 
 
 def number(value: float | None) -> str:
-    """12,345; a rate below ten with one digit behind the point."""
+    """`12,345`; a fraction below ten with one decimal."""
     if value is None:
         return "–"
     return f"{value:,.1f}" if value < 10 and value % 1 else f"{round(value):,}"
@@ -110,7 +110,7 @@ def span(ms: float | None) -> str:
 
 
 def moment(ms: int | None) -> Markup:
-    """A time in UTC, and exactly for machines."""
+    """A time in UTC, as a `<time>` element."""
     if ms is None:
         return Markup("–")
     try:
@@ -126,7 +126,7 @@ def colour(state: str, reason: str | None = None) -> str:
 
 
 def pretty(value: Any) -> str:
-    """JSON with indentation, in characters as they are."""
+    """Indented JSON, without escaping non-ASCII characters."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
 
 
@@ -137,7 +137,7 @@ def size(count: int) -> str:
 
 
 def line(text: str, most: int = 160) -> str:
-    """What stands on the first line that says anything; of a traceback on the last one."""
+    """The first non-empty line; of a traceback, the last line."""
     if text.startswith("Traceback "):
         text = text.rstrip().rpartition("\n")[2]
     first = next((each for each in text[: 4 * most].splitlines() if each.strip()), "").strip()
@@ -145,7 +145,7 @@ def line(text: str, most: int = 160) -> str:
 
 
 def brief(text: str, most: int = 40) -> str:
-    """A name, without its middle if it is long: those that belong together begin alike, and end differently."""
+    """A name, without its middle if it is long: related names begin alike and end differently."""
     half = most // 2
     return visible(text if len(text) <= most else f"{text[: half - 1]}…{text[-half:]}")
 
@@ -164,7 +164,7 @@ def glimpse(message: MessageLook) -> str:
 
 
 def visible(text: str) -> str:
-    """With a sign in place of each character that is not seen, or changes how others are."""
+    """With an escape in place of each invisible character, and of each that changes text direction."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -1,4 +1,4 @@
-"""A request of a page: who asks, what for, and the ways to answer."""
+"""A request to an admin page: the visitor, the fields, and the ways to answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AdminRequest:
         self.visitor = visitor
         self.path = path
         self.url = url
-        """The path that was asked for, without its query."""
+        """The requested path, without its query."""
         self.query = query
         self.form = form
         self.headers = headers
@@ -65,12 +65,12 @@ class AdminRequest:
     @property
     def identity(self) -> Identity:
         if self.visitor.identity is None:
-            raise Unauthorized("log in first")  # the site lets nobody else come this far
+            raise Unauthorized("log in first")  # the site has already redirected visitors without a session
         return self.visitor.identity
 
     @property
     def is_fragment(self) -> bool:
-        """htmx asks for what stands inside the page; not so when it goes back in the browser's history."""
+        """htmx asks for the inside of the page, except when it goes back in the browser's history."""
         return self.headers.get("hx-request") == "true" and "hx-history-restore-request" not in self.headers
 
     @property
@@ -79,21 +79,21 @@ class AdminRequest:
         return "fragment.html" if self.is_fragment else "page.html"
 
     def is_at(self, url: str) -> bool:
-        """Whether a link of the menu leads to where we are."""
+        """Whether a menu link leads to the current page."""
         if "queue" in self.path:
             return url == ("/dead" if self.path["queue"].endswith(DEAD_SUFFIXES) else "/")
         return self.url == url or (url != "/" and self.url.startswith(url + "/"))
 
     def asked(self, name: str, default: str = "") -> str:
-        """What the query says of a name; the last time, if several."""
+        """The value of a query parameter; of several, the last."""
         return self.query.get(name, [default])[-1]
 
     def given(self, name: str, default: str = "") -> str:
-        """What the form says of a name."""
+        """The value of a form field; of several, the last."""
         return self.form.get(name, [default])[-1]
 
     def link(self, **changes: Any) -> str:
-        """This page with other values in its query; None leaves one out."""
+        """This page with changed query parameters; None removes one."""
         kept = {name: values for name, values in self.query.items() if name not in changes}
         said = {name: value for name, value in changes.items() if value is not None and value != ""}
         query = urlencode({**kept, **said}, doseq=True)
@@ -102,20 +102,20 @@ class AdminRequest:
     async def call(
         self, handler: Callable[..., Any], *, query: Any = None, body: Any = None, progress: Progress | None = None, **path: str
     ) -> Any:
-        """What a handler of the API answers, after the very checks that a request for it would pass. `progress`: of those that tell it."""
+        """Calls a handler of the API after the same checks as a request to it. `progress`: for handlers that report it."""
         route = _ROUTE_OF[handler]
         check_rights(route, self.identity, path)
         asked = ApiRequest(self.service, self.identity, path, [], _checked(query or (route.query or NoQuery)()), _checked(body))
         try:
             found = await (handler(asked) if progress is None else handler(asked, progress))
         except QueueNotFound as error:
-            raise error.among(self.identity.reaches) from None  # a key for some queues hears of no other
+            raise error.among(self.identity.reaches) from None  # a key for some queues learns no other names
         if route.method != "GET" and "queue" in path:
             self.context.depths.stale(split_name(path["queue"])[0])
         return found
 
     async def send(self, queue: str, body: MessageBody) -> str:
-        """The message's id. Of all routes only the hot ones, which this is one of, have no handler to call."""
+        """Returns the message's id. Send is a hot route, which has no handler to call."""
         self.identity.check("send", queue)
         call = Send(queue, [to_prepared(queue, body)])
         call.actor = self.identity.actor
@@ -124,7 +124,7 @@ class AdminRequest:
         return sent[0]
 
     def show(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The page; of a fragment only what stands inside."""
+        """The page; for a fragment, only its inside."""
         notice = self._notice()
         html = self.context.templates.render(template, request=self, notice=notice, **values)
         response = HTMLResponse(html, status)
@@ -134,14 +134,14 @@ class AdminRequest:
         return response
 
     def go(self, url: str, notice: str = "") -> Response:
-        """To another page, which shows the notice once. htmx follows by itself, and asks for the fragment."""
+        """Redirects to another page, which shows the notice once. htmx follows, and asks for the fragment."""
         response = RedirectResponse(url, 303)
         if notice:
             response.set_cookie(_NOTICE, quote(notice[:1_000]), max_age=_NOTICE_SECONDS, httponly=True, samesite="strict")
         return response
 
     def _notice(self) -> str:
-        if self.headers.get("hx-request-type") == "full":  # a part that refreshes itself (hx-select) would swallow it unseen
+        if self.headers.get("hx-request-type") == "full":  # a part that refreshes itself (hx-select) would drop it
             return ""
         for part in self.headers.get("cookie", "").split(";"):
             name, _, value = part.strip().partition("=")
@@ -156,7 +156,7 @@ def details_url(queue: str, id: str) -> str:
 
 
 def _checked(value: T) -> T:
-    """As the API reads it: what a page has put together was bounded by nobody yet."""
+    """Validates values that a page has built, as the API validates a request."""
     try:
         return msgspec.convert(msgspec.to_builtins(value), type(value))
     except msgspec.ValidationError as error:
@@ -164,7 +164,7 @@ def _checked(value: T) -> T:
 
 
 def one_of(value: str, choices: tuple[str, ...], what: str) -> str:
-    """What a form or a link says, where only some words make sense."""
+    """Checks a value of a form or a link against its choices."""
     if value not in choices:
-        raise InvalidArgument(f"{value!r} is no {what}; there are: {', '.join(choices)}")
+        raise InvalidArgument(f"{value!r} is not a {what}; choose one of: {', '.join(choices)}")
     return value

@@ -1,4 +1,4 @@
-"""A dead letter edited and sent as a new message. It stays a dead letter, unless somebody wants it gone once the new one is safe."""
+"""Editing a dead letter and sending it as a new message. The dead letter stays, unless the operator ticks the box to delete it."""
 
 from __future__ import annotations
 
@@ -41,17 +41,19 @@ async def _letter(request: AdminRequest, queue: str) -> MessageLook:
         letter: MessageLook = await request.call(messages.get_message, query=messages.MessageQuery(queue), id=request.path["id"])
         if letter.state == "dead":
             return letter
-    raise HttpError(HTTPStatus.NOT_FOUND, "not_found.message", f"{request.path['id']!r} is not a dead letter of {queue!r}, or no longer")
+    raise HttpError(
+        HTTPStatus.NOT_FOUND, "not_found.message", f"{request.path['id']!r} is not, or is no longer, a dead letter of {queue!r}"
+    )
 
 
 async def _delete(request: AdminRequest, queue: str) -> str:
-    """The new message is durable by now; whatever becomes of this, nothing is lost."""
+    """The new message is already durable, so nothing is lost if this fails."""
     try:
         count = (await request.call(dead.remove, body=RedriveBody(ids=[request.path["id"]]), queue=queue)).count
     except RowqError as error:
         return f" The dead letter is still there: {error}"
     request.context.depths.stale(queue)
-    return " The dead letter was deleted." if count else " The dead letter was gone already: somebody else has redriven or deleted it."
+    return " The dead letter was deleted." if count else " The dead letter was already gone: it was redriven or deleted meanwhile."
 
 
 def _options(queue: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Searches that may have to read a whole queue. A page waits for one a moment, and asks again for the rest: nobody's request is held up."""
+"""Searches that may have to read a whole queue. A page waits briefly for its search, then polls, so no request is held up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rowq.errors import ServerUnavailable
 T = TypeVar("T")
 
 PATIENCE = 0.6
-"""Seconds that a page waits for one."""
+"""Seconds that a page waits for its search."""
 _MOST = 2
-"""At a time: each has a thread for as long as it takes, of which the server has few."""
+"""Searches at a time: each occupies one of the server's few threads until it ends."""
 _KEPT = 30.0
-"""Seconds for which what was found waits for somebody to ask for it."""
+"""Seconds for which a result waits for its page to fetch it."""
 _MOST_KEPT = 10
-"""Of those the oldest go: what was found may be large."""
+"""Results kept; the oldest are dropped first, since a result may be large."""
 
 
 class Searches:
@@ -25,7 +25,7 @@ class Searches:
         self._tasks: dict[tuple[str, str], asyncio.Task[Any]] = {}
 
     async def find(self, who: str | None, what: str, look: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
-        """What it found; None if it is not through, or not its turn yet: the same question, asked again, goes on with the same search."""
+        """The result; None if the search is not finished or not started yet. The same query, asked again, continues the same search."""
         key = (who or "", what)
         task = self._tasks.get(key)
         if task is None:
@@ -49,7 +49,7 @@ class Searches:
 
     def _keep(self, key: tuple[str, str], task: asyncio.Task[Any]) -> None:
         if not task.cancelled():
-            task.exception()  # nobody may ever ask for it, which asyncio would complain of
+            task.exception()  # marks it as retrieved: if the page never fetches it, asyncio would log a warning
             asyncio.get_running_loop().call_later(_KEPT, self._forget, key, task)
             found = [(other, each) for other, each in self._tasks.items() if each.done()]
             for other, each in found[:-_MOST_KEPT]:

@@ -1,4 +1,4 @@
-"""Sending a message by hand: the form, what was typed into it, and what is wrong with that. A dead letter is edited in the same form."""
+"""Sending a message by hand: the form, its values, and their errors. A dead letter is edited in the same form."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rowq.server.http.errors import status_of
 from rowq.wire import MessageBody, MessageLook, of_backoff, to_backoff
 
 Typed = dict[str, str]
-"""What stands in the fields of the form, by name."""
+"""The values of the form, by field name."""
 Problems = dict[str, str]
-"""What is wrong, by field; under "" what is wrong with the whole."""
+"""Errors, by field; under "" those of the whole form."""
 
 KINDS = {"json": "JSON", "text": "Text", "base64": "Bytes, in base64"}
 FIELDS = (
@@ -45,7 +45,7 @@ FIELDS = (
 )
 _MOST_EDITED = 4 << 20
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What a text does not have that survives a form: browsers turn line ends into their own, and leave out what they cannot show."""
+"""Characters that do not survive a form: browsers change line ends and drop control characters."""
 _AT = re.compile(r"\$\.(\w+)")
 
 
@@ -64,7 +64,7 @@ async def send(request: AdminRequest) -> Response:
 
 
 async def send_typed(request: AdminRequest, queue: str, **options: Any) -> str | Response:
-    """The id of the message; or the form again, with what is wrong. The options are those of `show`."""
+    """The id of the message; or the form again, with its errors. The options are those of `show`."""
     request.identity.check("send", queue)
     typed = given(request)
     body, problems = read(typed)
@@ -88,7 +88,7 @@ def show(
     also: tuple[str, str] | None = None,
     status: int = 400,
 ) -> Response:
-    """The form, which posts to where it stands. `also`: one more thing to do, a box to tick: its name and what it says."""
+    """The form, which posts to its own address. `also`: the name and label of one more checkbox."""
     return request.show(
         "queue/send.html",
         status=status if problems else 200,
@@ -109,10 +109,10 @@ def given(request: AdminRequest) -> Typed:
 
 
 def typed_of(message: MessageLook) -> Typed:
-    """A message as it would be typed."""
+    """A message as form values."""
     kind, payload = _written(message)
     if len(payload) > _MOST_EDITED:
-        raise InvalidArgument(f"the payload has over {_MOST_EDITED >> 20} MB, more than a form can hold: redrive the message as it is")
+        raise InvalidArgument(f"the payload is larger than {_MOST_EDITED >> 20} MB, which a form cannot hold: redrive the message as it is")
     return {
         "kind": kind,
         "payload": payload,
@@ -129,7 +129,7 @@ def typed_of(message: MessageLook) -> Typed:
 
 
 def read(typed: Typed) -> tuple[MessageBody | None, Problems]:
-    """The message, or what is wrong with which field."""
+    """The message, or the errors by field."""
     fields: dict[str, Any] = {}
     problems: Problems = {}
     for name, (field, reader) in _READERS.items():
@@ -159,13 +159,13 @@ def _payload(kind: str, text: str) -> dict[str, Any]:
             try:
                 data = base64.b64decode("".join(text.split()), validate=True)
             except (binascii.Error, ValueError):
-                raise InvalidArgument("this is no base64") from None
+                raise InvalidArgument("this is not base64") from None
             return {"payload_base64": base64.b64encode(data).decode()}
         case "json":
             if not text.strip():
                 raise InvalidArgument('the payload is missing: write JSON, such as {"to": "ada"}, or choose text')
             return {"payload": Raw(msgspec.json.format(check_encoded(text.strip().encode("utf-8", "replace")), indent=-1))}
-    raise InvalidArgument(f"{kind!r} is no kind of payload; there are: {', '.join(KINDS)}")
+    raise InvalidArgument(f"{kind!r} is not a kind of payload; choose one of: {', '.join(KINDS)}")
 
 
 def _written(message: MessageLook) -> tuple[str, str]:
@@ -183,7 +183,7 @@ def _read_headers(text: str) -> dict[str, str]:
     for line in filter(None, map(str.strip, text.split("\n"))):
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise InvalidArgument(f"{line!r} is no header: write a line for each, as name: value")
+            raise InvalidArgument(f"{line!r} is not a header: write one per line, as name: value")
         headers[name.strip()] = value.strip()
     return headers
 
@@ -199,7 +199,7 @@ def _write_headers(headers: dict[str, str]) -> str:
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
-        raise InvalidArgument(f"{text!r} is no whole number")
+        raise InvalidArgument(f"{text!r} is not a whole number")
     return int(text)
 
 
@@ -231,11 +231,11 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "keys_if_undelivered": ("keys_if_undelivered", _list),
     "id": ("id", _keep),
 }
-"""How each field but the payload is read, and what the API calls it."""
+"""How each field except the payload is read, and its name in the API."""
 
 
 def _field_in(sentence: str) -> str:
-    """Which field a complaint of the decoder is about."""
+    """The form field that a decoder's error names."""
     found = _AT.search(sentence)
     return next((name for name, (field, _) in _READERS.items() if found and field == found[1]), "")
 

@@ -1,7 +1,6 @@
-"""Who sits in front of the browser: a cookie with a random token, of which the database keeps the digest.
+"""Sessions of the admin pages: a cookie with a random token, of which the database keeps the digest.
 
-A visitor who has not logged in has such a cookie too: forms are tied to it. At a log-in it is replaced, so that nobody can have planted
-it before.
+A visitor who has not logged in has such a cookie too: forms are tied to it. Logging in replaces it, which prevents session fixation.
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ _COOKIE = re.compile(rb"(?:^|;)\s*ForqSession=([A-Za-z0-9_-]{43})\s*(?:;|$)")
 
 
 class Visitor(Struct):
-    """`identity` is None for somebody who has yet to log in."""
+    """`identity` is None before login."""
 
     token: str
     identity: Identity | None
     is_new: bool
     """The browser does not have the token yet."""
     is_local: bool
-    """It asked for this very machine, so that the cookie may travel without TLS."""
+    """The request was for localhost, so the cookie may travel without TLS."""
 
     @property
     def csrf(self) -> str:
-        """What every form carries: nobody can compute it who cannot read the cookie."""
+        """The token in every form; computing it requires the cookie."""
         return hmac.digest(self.token.encode(), b"csrf", "sha256").hex()
 
     def check_form(self, given: str | None) -> None:
         if given is None or not hmac.compare_digest(given.encode(), self.csrf.encode()):
-            raise Forbidden("this form did not come from a page of this server, or the page is old: open the page again")
+            raise Forbidden("this form did not come from a page of this server, or the page is outdated: open the page again")
 
     def give_cookie(self, response: Response) -> None:
         response.set_cookie(
@@ -57,7 +56,7 @@ class Sessions:
     def __init__(self, service: Service) -> None:
         self._service = service
         self.ended = 0
-        """How many have logged out."""
+        """Counts logouts."""
 
     async def greet(self, scope: asgi.Scope) -> Visitor:
         """Raises Forbidden for a page of another site."""
@@ -68,8 +67,8 @@ class Sessions:
         if authenticator.is_open:
             if changes:
                 admit_local(scope)
-            elif not is_local:  # a link of another site may lead here, but not under a name that it made up
-                raise Forbidden("without keys these pages answer to localhost only: ask for them by that name, or give the server a key")
+            elif not is_local:  # another site may link here, but not under a host name of its own (DNS rebinding)
+                raise Forbidden("without keys these pages answer to localhost only: open them under that name, or give the server a key")
             return Visitor(token or new_token(), ANYBODY, token is None, is_local)
         if changes:
             check_own_page(scope)
@@ -77,7 +76,7 @@ class Sessions:
         return Visitor(token or new_token(), identity, token is None, is_local)
 
     async def holds(self, visitor: Visitor) -> bool:
-        """Whether somebody who was let in would still be: for what lasts."""
+        """Whether the visitor would still be let in; for long-lived requests."""
         if visitor.identity is None or not self._service.authenticator.holds(visitor.identity):
             return False
         return visitor.identity.name is None or await self._find(visitor.token) is not None
@@ -100,7 +99,7 @@ class Sessions:
         return Visitor(new_token(), None, True, visitor.is_local)
 
     async def _find(self, token: str) -> Identity | None:
-        """A session ends with the key that opened it, and when that loses its scope."""
+        """A session ends when its key is revoked or loses the scope admin."""
         found: Any = await self._service.look(self._service.engine.insights.session, _digest(token))
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Settings: of one queue, edited in place, and of all in one table. A change holds at once."""
+"""The pages of settings: of one queue, edited in place, and of all in one table. A change takes effect at once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rowq.wire import SettingsBody, of_backoff, to_settings
 
 _GROUPS = (
     ("Delivery and retries", ("paused", "lease", "max_attempts", "backoff", "on_exhausted", "delivery", "order")),
-    ("Leases that run out", ("count_lease_expiry", "lease_expiry_backoff", "require_receipt")),
+    ("Lease expiry and receipts", ("count_lease_expiry", "lease_expiry_backoff", "require_receipt")),
     ("Expiry", ("ttl", "ttl_from", "refresh_ttl", "on_expire")),
     ("Limits", ("max_depth", "throughput_limit", "max_payload_bytes", "schema")),
-    ("What is kept", ("keep", "retention", "audit", "audit_retention")),
+    ("Retention", ("keep", "retention", "audit", "audit_retention")),
     ("Dead letters", ("dlq_ttl", "dlq_exhausted")),
 )
 
@@ -26,10 +26,10 @@ _GROUPS = (
 class Row(NamedTuple):
     setting: Setting
     value: str
-    """What holds, as people write it."""
+    """The effective value, in its text form."""
     origin: Origin
     default: str
-    """What would hold if the queue said nothing."""
+    """The value without the queue's own setting."""
 
 
 async def show_settings(request: AdminRequest) -> Response:
@@ -37,7 +37,7 @@ async def show_settings(request: AdminRequest) -> Response:
 
 
 async def change_setting(request: AdminRequest) -> Response:
-    """One at a time, so that nobody undoes what somebody else has changed meanwhile."""
+    """One at a time, so that concurrent changes of other settings are not undone."""
     queue, name = check_own_name(request.path["queue"]), request.given("name")
     request.identity.check("admin", queue)
     try:
@@ -47,12 +47,12 @@ async def change_setting(request: AdminRequest) -> Response:
         if name not in SETTINGS:
             raise
         return await _show(request, queue, wrong=name, problem=str(error).removeprefix(f"{name}: "))
-    told = f"{name} is back to the default." if value is None else f"{name} is {write_setting(name, value)} now."
+    told = f"{name} is reset to the default." if value is None else f"{name} is now {write_setting(name, value)}."
     return request.go(f"/queue/{queue}/settings#{name}", told)
 
 
 async def show_config(request: AdminRequest) -> Response:
-    """All queues, with what each has set itself; the server's defaults on top."""
+    """All queues with their own settings, and the server's defaults."""
     found = await request.call(queues.list_settings)
     server = Settings(**to_settings(found.defaults))
     rows = [(each.queue, _own(Settings(**to_settings(each.settings)), server)) for each in found.queues]
@@ -72,7 +72,7 @@ async def _show(request: AdminRequest, queue: str, wrong: str = "", problem: str
         own = Settings(**to_settings(found.queues[0].settings))
         server = Settings(**to_settings(found.defaults))
         is_known = True
-    except QueueNotFound:  # it can be configured before anything is sent to it
+    except QueueNotFound:  # a queue can be configured before its first message
         server = Settings(**to_settings((await request.call(queues.list_settings)).defaults))
         own, is_known = Settings(), False
     rows = {row.setting.name: row for row in _rows(own, server)}
@@ -105,6 +105,6 @@ def _write(setting: Setting, policy: Policy) -> str:
 
 
 def _body(name: str, value: Any) -> SettingsBody:
-    """A change of one setting, as the API takes it."""
+    """A change of one setting, as a request body of the API."""
     field = SETTINGS[name].field
     return SettingsBody(**({"backoff_ms": of_backoff(value)} if field == "backoff" else {field: value}))

@@ -1,4 +1,4 @@
-"""The site: an application of its own, on a port of its own. Every request is greeted, checked, answered and given the same headers."""
+"""The admin site: a separate application on its own port. Every request is authenticated, checked, and answered with the same headers."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ HEADERS = {
     "cache-control": "no-store",
 }
 _MAX_FIELDS = 12_000
-"""Of a form: ten thousand messages may be chosen at once."""
+"""Fields of a form: up to ten thousand messages may be selected at once."""
 _MOST_OF_STRANGERS = 64 << 10
-"""Bytes of a form, from those who have yet to log in."""
+"""Bytes of a form from a visitor without a session."""
 
 
 class Site:
     def __init__(self, service: Service, *, database: str = "", workers: int = 1, api: str = "http://localhost:8080") -> None:
-        """`database`: its URL as people may see it. `workers`: how many processes serve it. `api`: where the API is."""
+        """`database`: its URL without the password. `workers`: how many processes serve it. `api`: where the API is."""
         menu = tuple(page for page in PAGES if page.menu)
         self.context = context = AdminContext(service, menu, database=database, workers=workers, api=api)
         by_path: dict[str, dict[str, Page]] = {}
@@ -64,7 +64,7 @@ class Site:
             by_path.setdefault(page.path, {})[page.method] = page
         endpoints = [StarletteRoute(path, _Endpoint(context, pages)) for path, pages in by_path.items()]
         routes = [StarletteRoute("/static/{name}", context.static), *endpoints]
-        self._router = Router(routes, default=_Endpoint(context, {}), redirect_slashes=False)  # it would lead to whatever Host says
+        self._router = Router(routes, default=_Endpoint(context, {}), redirect_slashes=False)  # such a redirect would trust the Host header
 
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         if scope["type"] != "http":
@@ -76,13 +76,13 @@ class Site:
             return
         except Exception:
             if watched.has_begun:
-                _log.exception("a page broke off: %s", scope["path"])
+                _log.exception("a response was cut off: %s", scope["path"])
                 return
             raise
 
 
 class _Endpoint:
-    """What lies behind one path of the site."""
+    """The pages of one path, by method."""
 
     def __init__(self, context: AdminContext, pages: dict[str, Page]) -> None:
         self._context = context
@@ -128,21 +128,21 @@ class _Endpoint:
         if page is not None:
             return page
         if not self._pages:
-            advice = ": these are the admin pages, and the API is on the server's other port" if path.startswith("/v1/") else ""
+            advice = ": this port serves the admin pages; the API is on the server's other port" if path.startswith("/v1/") else ""
             raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is no page at {path!r}{advice}")
         allowed = ", ".join(sorted(self._pages))
-        sentence = f"{method} is not possible here, only {allowed}"
+        sentence = f"{method} is not allowed here, only {allowed}"
         raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", allowed.encode())])
 
     async def _form(self, page: Page, receive: asgi.Receive) -> dict[str, list[str]]:
-        """A large one takes seconds to read, which others need not wait for, and which strangers may not send."""
+        """A large form takes seconds to parse, so that runs in a thread; visitors without a session may not send one."""
         service = self._context.service
         limit = min(_MOST_OF_STRANGERS, service.limits.max_body_bytes) if page.is_open else service.limits.max_body_bytes
         body = await read_body(receive, limit, service.stopwatch)
         return _fields(body, "form") if len(body) <= _MOST_OF_STRANGERS else await asyncio.to_thread(_fields, body, "form")
 
     def _refuse(self, error: Exception, visitor: Visitor | None, scope: asgi.Scope) -> Response:
-        """A page for people; for programs, which do not ask for one, the JSON of the API."""
+        """An HTML page if the client accepts one, else the JSON of the API."""
         status, body, headers = to_answer(error)
         accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
         if visitor is None or b"text/html" not in accepts:
@@ -152,9 +152,9 @@ class _Endpoint:
             request = _to_request(self._context, visitor, scope, {}, lenient=True)
             response = request.show("problem.html", status=status, problem=problem, status_code=int(status))
             if request.is_fragment and scope["method"] in SAFE and status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                response.headers["HX-Refresh"] = "true"  # what an open page shows is no longer there: it tells so itself
+                response.headers["HX-Refresh"] = "true"  # what the open page shows is gone: a reload shows the error
         for name, value in headers:
-            if name != b"www-authenticate":  # a browser would ask for a password in a window of its own
+            if name != b"www-authenticate":  # a browser would open its own password dialog
                 response.headers[name.decode()] = value.decode()
         return response
 
@@ -187,7 +187,7 @@ def _to_login(scope: asgi.Scope) -> Response:
     headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
     said: dict[bytes, Any] = dict(headers)
     if scope["method"] not in SAFE or b"text/html" not in said.get(b"accept", b""):
-        raise Unauthorized("log in first: the page /login takes a key that has the scope admin")
+        raise Unauthorized("log in first: the page /login takes a key with the scope admin")
     query = scope["query_string"].decode("latin-1")
     url = "/login?next=" + quote(scope["path"] + (f"?{query}" if query else ""), safe="")
     if said.get(b"hx-request") == b"true":

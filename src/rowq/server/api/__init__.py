@@ -1,1 +1,1 @@
-"""The routes that are not hot: a file for each noun."""
+"""The HTTP API: its table of routes, the hot routes, and one module per resource for the rest."""

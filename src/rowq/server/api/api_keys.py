@@ -1,4 +1,4 @@
-"""Keys to the server: who may ask it for what."""
+"""API keys: who may do what on this server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pattern = Annotated[str, Meta(extra_json_schema={"pattern": "^(?!.*[.-]dlq$)[A-Z
 
 
 class NewKey(Struct, forbid_unknown_fields=True):
-    """A key to the server, as it is to be: what it may do, and with which queues; `*` stands for any characters."""
+    """A new API key: what it may do, and with which queues; `*` stands for any characters."""
 
     name: KeyName
     scopes: Annotated[list[Scope], Meta(min_length=1)]
@@ -22,7 +22,7 @@ class NewKey(Struct, forbid_unknown_fields=True):
 
 
 class CreatedKey(Struct):
-    """The secret is told once, and not kept."""
+    """The secret is shown once, and not stored."""
 
     name: str
     secret: str

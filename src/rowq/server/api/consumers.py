@@ -1,4 +1,4 @@
-"""Consumers of a queue that know of each other: each says that it is alive, and learns which share of the messages is its own."""
+"""Registered consumers of a queue: each sends heartbeats, and learns its share of the messages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _DEAD_AFTER_MS = round(DEAD_AFTER * 1000)
 
 
 class RegisterBody(Struct, forbid_unknown_fields=True):
-    """An id of the consumer's own makes it one consumer however often it asks."""
+    """A consumer that brings its own id stays one consumer however often it registers."""
 
     id: Id | None = None
     dead_after_ms: Silence = _DEAD_AFTER_MS
 
 
 class BeatBody(Struct, forbid_unknown_fields=True):
-    """After which silence a consumer is dead, and whether those that are shall be removed."""
+    """After how long without a heartbeat a consumer is dead, and whether to remove dead ones."""
 
     dead_after_ms: Silence = _DEAD_AFTER_MS
     remove_dead: bool = False

@@ -1,4 +1,4 @@
-"""Dead letters: why they died, back into their queue, or away."""
+"""Dead letters: failures by cause, redriving, and deleting."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ async def purge_dead(asked: ApiRequest[None, None], progress: Progress | None = 
 
 async def _treat(asked: ApiRequest[None, RedriveBody], verb: Callable[..., Operation[int]], progress: Progress | None) -> Count:
     body = asked.body
-    where = Where(**{field: getattr(body, field) for field in Where.__struct_fields__})  # a body has each of them by the same name
+    where = Where(**{field: getattr(body, field) for field in Where.__struct_fields__})  # the body has each of them under the same name
     return Count(await asked.service.ask(verb(asked.queue, body.ids, where, body.limit, body.rate, progress), asked.actor))

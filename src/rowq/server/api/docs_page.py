@@ -1,4 +1,4 @@
-"""The page at /docs: the same description as /openapi.json for people, in one page that needs no script and loads nothing."""
+"""The page at /docs: the description of /openapi.json for people, in one page without scripts or external files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 ADDRESS = b"http://localhost:8080"
-"""Where the page takes the server to be."""
+"""The server's address on the page, until it is replaced."""
 
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -78,24 +78,24 @@ def _contents(document: Json) -> Iterator[str]:
 def _first_steps(document: Json) -> Iterator[str]:
     with_keys = "securitySchemes" in document["components"]
     yield '<section id="first-steps">\n<h2>First steps</h2>\n<p>Tell the shell where the server is'
-    yield ", and who you are:</p>\n" if with_keys else ":</p>\n"
+    yield ", and your key:</p>\n" if with_keys else ":</p>\n"
     yield _shell(f"export {ROWQ}={ADDRESS.decode()}" + (f"\nexport {KEY}=rowq_…" if with_keys else ""))
     steps = (
         (
-            "Send a message. Nothing has to be made before: a queue exists by use.",
+            "Send a message. A queue is created on first use.",
             "emails/messages",
             {"payload": {"to": "ada@example.com"}},
         ),
-        ("Receive it. For the length of its lease, here a minute, nobody else gets it.", "emails/deliveries", {"lease_ms": 60_000}),
+        ("Receive it. For the length of its lease, here a minute, no other consumer gets it.", "emails/deliveries", {"lease_ms": 60_000}),
     )
     for sentence, path, body in steps:
         yield f"<p>{sentence}</p>\n" + _shell(command("POST", f"/v1/queues/{path}", body=body, with_key=with_keys))
-    yield "<p>The answer holds a <code>receipt</code>, the proof that the message is yours. Show it to say that the work is done:</p>\n"
+    yield "<p>The answer holds a <code>receipt</code>, the proof of your lease. Use it to acknowledge the message:</p>\n"
     yield _shell(command("POST", "/v1/ack", body={"receipts": ["RECEIPT"]}, with_key=with_keys))
-    yield "<p>If it is never acked, it comes back when the lease is over. To say at once that it failed, "
-    yield '<a href="#nack">nack</a> it. After its last attempt it is a dead letter, and at once if you reject it:</p>\n'
+    yield "<p>If it is never acked, it comes back when the lease ends. To report a failure at once, "
+    yield '<a href="#nack">nack</a> it. After its last attempt, or when you reject it, it becomes a dead letter:</p>\n'
     yield _shell(command("POST", "/v1/reject", body={"receipts": ["RECEIPT"], "reason": "no such address"}, with_key=with_keys))
-    yield "<p>Look at the dead letters of the queue, and send them back to work:</p>\n"
+    yield "<p>List the dead letters of the queue, and redrive them:</p>\n"
     yield _shell(command("GET", "/v1/queues/emails/dead", with_key=with_keys))
     yield _shell(command("POST", "/v1/queues/emails/dead/redrive", body={}, with_key=with_keys))
     yield "</section>\n"
@@ -155,7 +155,7 @@ def _contents_of(answer: Json) -> str:
 
 
 def _refusals(document: Json) -> Iterator[str]:
-    yield '<section id="refusals">\n<h2>Refusals</h2>\n<p>What is refused has changed nothing, unless the sentence says otherwise.</p>\n'
+    yield '<section id="refusals">\n<h2>Refusals</h2>\n<p>A refused request has changed nothing, unless its error says otherwise.</p>\n'
     for name, refusal in document["components"]["responses"].items():
         yield f'<h3 id="refusal-{name}">{name}</h3>\n<p>{_text(refusal["description"])}</p>\n'
         yield "".join(f"<p>With the header <code>{escape(header)}</code>.</p>\n" for header in refusal.get("headers", {}))
@@ -175,7 +175,7 @@ def _schemas(document: Json) -> Iterator[str]:
             yield _table(("field", "type", ""), rows)
         else:
             yield f"<p>{_type(schema)}</p>\n"
-    yield '<p class="quiet">* always there</p>\n</section>\n'
+    yield '<p class="quiet">* always present</p>\n</section>\n'
 
 
 def _parameter(parameter: Json) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def _parameter(parameter: Json) -> tuple[str, ...]:
 
 
 def _type(schema: Json) -> str:
-    """A schema in a few words; those with a name of their own are linked."""
+    """A schema in a few words; named schemas are linked."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f'<a href="#schema-{name}">{name}</a>'
@@ -237,7 +237,7 @@ def _anchor(name: str) -> str:
 
 
 ROWQ, KEY = "ROWQ", "ROWQ_API_KEY"
-"""The variables of the shell in which a reader keeps the server's address and a key."""
+"""The shell variables for the server's address and the key."""
 
 
 def command(

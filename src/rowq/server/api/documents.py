@@ -16,7 +16,7 @@ from rowq.server.auth.loopback import is_local_host
 
 
 class Documents:
-    """Made once for each kind of server, with keys or without, when somebody first asks; what is closed is not in them."""
+    """Rendered once on first request, for a server with keys and for one without; closed paths are left out."""
 
     def __init__(self, routes: Callable[[], Sequence[Route]]) -> None:
         self._describe = cache(
@@ -31,7 +31,7 @@ class Documents:
     async def docs(self, asked: ApiRequest[None, None]) -> Response:
         page = self._page(*_kind(asked))
         host = next((value for name, value in asked.headers if name == b"host"), b"")
-        if is_local_host(host):  # its port is the right one, whichever it is; of any other host nobody knows whether it is http
+        if is_local_host(host):  # its port is right, and the scheme is http; for other hosts the scheme is unknown
             page = page.replace(docs_page.ADDRESS, b"http://" + host)
         return Response(page, media_type="text/html", headers=docs_page.HEADERS)
 

@@ -1,4 +1,4 @@
-"""What lies behind one path: its methods, each read, checked, handled and answered the same way."""
+"""The endpoint of one path: its methods, each read, checked, handled and answered the same way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Endpoint:
     async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         method = self._methods.get(scope["method"])
         if method is None:
-            sentence = f"{scope['method']} is not possible here, only {self._allowed.decode()}"
+            sentence = f"{scope['method']} is not allowed here, only {self._allowed.decode()}"
             raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", self._allowed)])
         await method(scope, receive, send)
 
@@ -63,7 +63,7 @@ class _Method:
                 return
             found = await (self._watched(self._handler(asked), receive) if route.lasts else self._handler(asked))
         except QueueNotFound as error:
-            raise error.among(identity.reaches) from None  # a key for some queues hears of no other
+            raise error.among(identity.reaches) from None  # a key for some queues learns no other names
         if isinstance(found, Response):
             await found(scope, receive, send)
         elif found is None:
@@ -76,9 +76,7 @@ class _Method:
         with self._service.patience() as stop:
             found = await first_of(work, receive, stop)
         if found is None:
-            raise OutcomeUnknown(
-                "the server stopped in the middle of this: what was done until then stays done; look, and ask for the rest"
-            )
+            raise OutcomeUnknown("the server stopped during this request: what was done until then stays done; check, and request the rest")
         return found
 
     def _admit(self, scope: asgi.Scope, path: dict[str, str]) -> Identity:
@@ -91,7 +89,7 @@ class _Method:
 
 @cache
 def _lists(query: type[msgspec.Struct]) -> frozenset[str]:
-    """The parameters that may be given several times."""
+    """The parameters that may be repeated."""
     return frozenset(field.name for field in msgspec.structs.fields(query) if "list" in str(field.type))
 
 
@@ -101,8 +99,8 @@ def _decoder(body: Any) -> msgspec.json.Decoder[Any]:
 
 
 def check_rights(route: Route, identity: Identity, path: dict[str, str]) -> None:
-    """Raises Forbidden where the key is not for this route, or not for this queue."""
+    """Raises Forbidden if the key may not use this route, or this queue."""
     if route.right is not None and route.right != "any":
         identity.check(route.right, split_name(path["queue"])[0] if "queue" in path else None)
     if route.of_the_whole and not identity.sees_all:
-        raise Forbidden(f"the key {identity.name!r} may not do this: it is about all queues, and the key is for some")
+        raise Forbidden(f"the key {identity.name!r} may not do this: it concerns all queues, and the key is for some")

@@ -1,6 +1,6 @@
-"""Server-sent events: deliveries as they come, at most `in_flight` of them unacknowledged, and undelivered keys as they change.
+"""Server-sent events: deliveries as they arrive, at most `in_flight` of them unsettled, and undelivered keys as they change.
 
-What was written to a client that goes away waits for the end of its lease; what was leased and not written is released at once.
+When a client leaves, deliveries that were written to it wait for the end of their leases; those not yet written are released at once.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ async def stream_deliveries(asked: ApiRequest[DeliveriesQuery, None], receive: a
 
 
 class Wording(Struct, frozen=True):
-    """How a stream of deliveries reads."""
+    """The format of a stream of deliveries."""
 
     delivery: Callable[[Row], bytes]
     ping: bytes
     problem: Callable[[RowqError], bytes]
-    """The status has been sent long ago; so what went wrong is the last event."""
+    """The status has already been sent, so an error is the last event."""
     greeting: bytes = b""
 
 
 class Flow(Struct):
-    """Deliveries on their way to one client, until it leaves; `new_call` takes at most so many."""
+    """Streams deliveries to one client until it leaves; `new_call` takes the maximum number of messages."""
 
     service: Service
     identity: Identity
@@ -130,7 +130,7 @@ class Flow(Struct):
                 received.hand_out(call.result)
 
     async def _make_room(self, stream: InFlight, receive: asgi.Receive, stop: asyncio.Event, send: asgi.Send) -> None:
-        """Returns when fewer than `in_flight` deliveries are unacknowledged."""
+        """Returns when fewer than `in_flight` deliveries are unsettled."""
         loop, service = asyncio.get_running_loop(), self.service
         pinged = loop.time()
         while stream.room <= 0 and not stop.is_set():
@@ -144,7 +144,7 @@ class Flow(Struct):
                 pinged = loop.time()
 
     async def _write_deliveries(self, stream: InFlight, call: Receive, receive: asgi.Receive, send: asgi.Send) -> None:
-        """In pieces, since a client that reads slowly may leave in the middle: what it was not sent is released."""
+        """In batches, since a slow client may leave in the middle: deliveries not yet sent are released."""
         rows = call.result or []
         while True:
             if rows and is_gone(receive):
@@ -174,7 +174,7 @@ _NATIVE = Wording(_delivery_event, PING, _problem_event, b": rowq\n\n")
 
 
 class RemovedKey(Struct):
-    """An undelivered key that is no longer there."""
+    """An undelivered key that was removed."""
 
     key: list[KeyPart]
 
@@ -185,10 +185,10 @@ class WatchQuery(Struct, forbid_unknown_fields=True):
 
 
 async def stream_keys(asked: ApiRequest[WatchQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
-    """`set` for each undelivered key under the prefix, now and as they come; `removed` when one is forgotten."""
+    """`set` for each undelivered key under the prefix, now and later; `removed` when one is removed."""
     service, prefix = asked.service, to_key(asked.query.prefix)
     if prefix:
-        to_kv_key(prefix)  # once the stream has begun it is too late to refuse
+        to_kv_key(prefix)  # once the stream has begun it is too late for an error status
     await send(_START)
     loop = asyncio.get_running_loop()
     try:
@@ -237,7 +237,7 @@ def to_key(text: str | None) -> KvKey:
 
 
 def one_line(data: bytes) -> bytes:
-    """A payload is kept as it was written, and may hold line breaks between its tokens; an event's data may not."""
+    """Payloads are stored as written and may hold line breaks between tokens; an event's data may not."""
     return data if b"\n" not in data and b"\r" not in data else data.replace(b"\r", b" ").replace(b"\n", b" ")
 
 

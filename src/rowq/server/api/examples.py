@@ -1,4 +1,4 @@
-"""Examples of the API's description. The tests send each of them, and each works."""
+"""The examples in the API's description. The tests send each of them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "register_consumer": {"usual": {"id": _CONSUMER, "dead_after_ms": 5000}},
     "beat": {"usual": {"dead_after_ms": 5000, "remove_dead": True}},
     "ack": {"usual": {"receipts": [_RECEIPT]}},
-    "nack": {"usual": {"receipts": [_RECEIPT], "reason": "the mail server is away", "delay_ms": 5000}},
+    "nack": {"usual": {"receipts": [_RECEIPT], "reason": "the mail server is down", "delay_ms": 5000}},
     "reject": {"usual": {"receipts": [_RECEIPT], "reason": "no such address"}},
     "reschedule": {"usual": {"receipts": [_RECEIPT], "delay_ms": 3_600_000}},
     "extend": {"usual": {"receipts": [_RECEIPT], "lease_ms": 60_000}},

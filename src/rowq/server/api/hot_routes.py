@@ -1,6 +1,6 @@
 """The hot routes: send, receive and settle as plain ASGI, at the speed of the server underneath.
 
-Requests that arrive together become one transaction: each is a call that waits in the fusion (rowq/engine/group_commit.py) with the others.
+Requests that arrive together share one transaction: each is a call that waits in the group commit (rowq/engine/group_commit.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HotRoutes:
         self._of_queue: dict[str, Handler] = {"messages": self.send, "deliveries": self.receive}
 
     def find(self, path: str) -> tuple[Handler, Any] | None:
-        """The handler of a POST, and what it is about; None when it is not one of the hot ones."""
+        """The handler of a POST, and its queue or settlement; None if the route is not hot."""
         if path.startswith("/v1/queues/"):
             queue, _, verb = path[11:].partition("/")
             handler = self._of_queue.get(verb)
@@ -118,7 +118,7 @@ class HotRoutes:
 
 
 class SettleRoute(NamedTuple):
-    """One of the verbs that take receipts: how its body is read, and what it says about them."""
+    """One of the verbs that take receipts: the decoder of its body, and the settlement."""
 
     verb: str
     decoder: msgspec.json.Decoder[Any]

@@ -1,4 +1,4 @@
-"""The undelivered keys: payloads of messages that died, under the keys that their senders chose."""
+"""The undelivered keys: payloads of messages that died, under the keys that their producers chose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages: looked at one by one, page by page or all in a stream; what happened to one; removing one."""
+"""Messages: reading one, a page, or all as a stream; the history of one; deleting one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BrowseQuery(DeadQuery, forbid_unknown_fields=True):
 
 
 class MessageQuery(Struct, forbid_unknown_fields=True):
-    """The queue of the message; without it, the only one within the caller's reach that has a message of this id."""
+    """The queue of the message; without it, the only queue within the caller's reach that has a message with this id."""
 
     queue: QueueName | None = None
 
@@ -66,7 +66,7 @@ async def delete_message(asked: ApiRequest[MessageQuery, None]) -> None:
 
 
 async def audit(asked: ApiRequest[MessageQuery, None]) -> Events:
-    """A message that is gone may still have its story told."""
+    """The history may outlive the message."""
     found = await asked.service.look(asked.service.engine.insights.find_events, asked.path["id"], _reach(asked))
     if not found and not asked.identity.sees_all:
         raise not_found(asked.path["id"])
@@ -74,7 +74,7 @@ async def audit(asked: ApiRequest[MessageQuery, None]) -> Events:
 
 
 async def walk(asked: ApiRequest[WalkQuery, None]) -> StreamingResponse:
-    """Every message as of this moment, one a line."""
+    """Every message as of this moment, one per line."""
     service, query = asked.service, asked.query
     service.engine.check_open()
     if query.queue is not None:
@@ -91,7 +91,7 @@ async def _pieces(asked: ApiRequest[WalkQuery, None], found: Iterator[Message], 
             yield b"".join([msgspec.json.encode(of_message(one)) + b"\n" for one in piece if asked.identity.reaches(one.queue)])
             piece = await asyncio.to_thread(_lines, found)
     finally:
-        await asyncio.to_thread(found.close)  # type: ignore[attr-defined]  # a generator, which holds a reader
+        await asyncio.to_thread(found.close)  # type: ignore[attr-defined]  # a generator that holds a reader
 
 
 def _lines(found: Iterator[Message]) -> list[Message]:
@@ -105,7 +105,7 @@ async def _page(asked: ApiRequest[BrowseQuery, None] | ApiRequest[DeadQuery, Non
 
 
 def _reach(asked: ApiRequest[MessageQuery, None]) -> Reach:
-    """The queue that the caller names, or all that it may touch: to it, a message elsewhere is not there."""
+    """The queue that the caller names, or all within its reach: messages of other queues do not exist for it."""
     if asked.query.queue is None:
         return asked.identity.reaches
     asked.identity.check("look", split_name(asked.query.queue)[0])

@@ -1,4 +1,4 @@
-"""OpenAPI: the routes and their types, described for programs. All of it is generated, so that it cannot be out of date."""
+"""OpenAPI: the routes and their types, described for programs. It is generated, so it cannot be out of date."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 def describe(routes: Sequence[Route], *, with_keys: bool) -> Json:
-    """The document. Without keys there is nothing to authorize with, and nothing to be refused for."""
+    """The document. Without keys it has no security schemes and no errors about keys."""
     paths: dict[str, Json] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, with_keys)
@@ -52,7 +52,7 @@ def describe(routes: Sequence[Route], *, with_keys: bool) -> Json:
                 "type": "apiKey",
                 "in": "query",
                 "name": "token",
-                "description": "From POST /v1/tokens; for a minute, and for GET only.",
+                "description": "From POST /v1/tokens; valid for a minute, and for GET only.",
             },
         }
     return {
@@ -95,7 +95,7 @@ def _needs(route: Route) -> str:
         case None:
             return "Needs no key."
         case "any":
-            return "Needs a key, whatever it may do."
+            return "Needs a key with any scope."
         case "admin":
             scope = "the scope `admin`"
         case right:
@@ -151,7 +151,7 @@ def _typed(schema: Json, text: str) -> str | int:
 
 
 def _without_null(schema: Json) -> Json:
-    """What is left out is not there: a query has no null."""
+    """A query has no null: a parameter is omitted instead."""
     kept = {name: value for name, value in schema.items() if name != "anyOf" and value is not None}
     choices = [choice for choice in schema.get("anyOf", []) if choice != {"type": "null"}]
     return kept | (choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {})
@@ -167,7 +167,7 @@ def _answer(route: Route) -> Json:
         if route.operation in examples.ANSWERS:
             media["example"] = examples.ANSWERS[route.operation]
     elif route.media == LINES:
-        description = "One JSON value a line."
+        description = "One JSON value per line."
         media["x-line"] = _ref(route.answer)
     elif route.events is not None:
         description = "Server-sent events: " + ", ".join(f"`{name}`" for name in route.events) + "."
@@ -184,7 +184,7 @@ def _answer_schema(answer: Any) -> Json:
 
 
 def _statuses(route: Route, with_keys: bool) -> list[int]:
-    """The refusals that follow from what a route takes and who may ask."""
+    """The error statuses that follow from a route's path, body and right."""
     found = {400, 503, *route.refusals}
     if "{" in route.path:
         found.add(404)
@@ -234,7 +234,7 @@ def _schemas(routes: Sequence[Route]) -> Json:
 
 
 def _require_all(schema: Json, kind: type[Struct]) -> None:
-    """We write every field of an answer, default or not, so a reader may count on them."""
+    """Answers contain every field, default or not, so readers may rely on them."""
     if kind.__struct_config__.omit_defaults:
         return
     schema["required"] = [field.encode_name for field in msgspec.structs.fields(kind) if field.default is not UNSET]
@@ -243,7 +243,7 @@ def _require_all(schema: Json, kind: type[Struct]) -> None:
 
 
 def _say_what_types_cannot(schemas: Json) -> None:
-    """With `if` and not with `oneOf`, of which generators of clients make a union in place of the fields."""
+    """With `if` instead of `oneOf`: client generators turn `oneOf` into a union in place of the fields."""
     message, send = schemas["MessageBody"], schemas["SendBody"]
     message["if"] = {"required": ["payload"]}
     message["then"] = {"not": {"required": ["payload_base64"]}}
@@ -261,7 +261,7 @@ def _say_what_types_cannot(schemas: Json) -> None:
 
 
 def _leave_out_false_items(node: Any) -> None:
-    """`items: false` behind `prefixItems` says what `maxItems` says too, and generators of clients refuse it."""
+    """`items: false` after `prefixItems` repeats `maxItems`, and client generators reject it."""
     if isinstance(node, dict):
         if node.get("items") is False:
             del node["items"]

@@ -1,4 +1,4 @@
-"""Operations: is it alive, is it ready, what does it count, what hurts it."""
+"""Operations: health, readiness, metrics, maintenance, and the doctor."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def healthcheck(asked: ApiRequest[None, None]) -> None:
 
 
 async def readyz(asked: ApiRequest[None, None]) -> None:
-    """Requests are welcome: the server is not stopping, and the database answers."""
+    """The server is not stopping, and the database answers."""
     if asked.service.is_stopping:
         raise ServerUnavailable("the server is stopping")
     await healthcheck(asked)
@@ -57,7 +57,7 @@ async def sweep(asked: ApiRequest[None, None]) -> Swept:
     return await asked.service.ask(asked.service.engine.upkeep.sweep(), asked.actor)
 
 
-async def list_sweeps(asked: ApiRequest[None, None]) -> Sweeps:  # noqa: ARG001  # they are the same for everybody
+async def list_sweeps(asked: ApiRequest[None, None]) -> Sweeps:  # noqa: ARG001  # the list is the same for every caller
     return Sweeps(SWEEPS)
 
 

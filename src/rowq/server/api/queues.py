@@ -1,4 +1,4 @@
-"""Queues: how full they are, their settings, pausing, purging, removing."""
+"""Queues: depth, settings, pausing, purging, deleting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowq.wire import Count, Events, QueueLook, Queues, SettingsBody, of_setting
 
 
 class PurgeQuery(Struct, forbid_unknown_fields=True):
-    """Without a state: what waits (ready, scheduled, blocked)."""
+    """Without a state: the waiting messages (ready, scheduled, blocked)."""
 
     state: list[StateName] | None = None
 
@@ -31,14 +31,14 @@ class SettingsQuery(Struct, forbid_unknown_fields=True):
 
 
 class QueueSettings(Struct):
-    """What somebody set on a queue."""
+    """A queue's own settings."""
 
     queue: str
     settings: SettingsBody
 
 
 class AllSettings(Struct):
-    """What queues have set themselves, and what the server says where they do not. Counts nothing."""
+    """The queues' own settings, and the server's defaults. No messages are counted."""
 
     defaults: SettingsBody
     queues: list[QueueSettings]
@@ -101,8 +101,8 @@ async def purge(asked: ApiRequest[PurgeQuery, None], progress: Progress | None =
 
 async def list_actions(asked: ApiRequest[ActionsQuery, None]) -> Events:
     if asked.query.queue is not None and not asked.identity.reaches(split_name(asked.query.queue)[0]):
-        return Events([])  # a key for some queues does not learn whether there is another
-    limit = asked.query.limit if asked.identity.sees_all else MAX_PAGE  # those of others are left out of what is read
+        return Events([])  # a key for some queues must not learn whether another exists
+    limit = asked.query.limit if asked.identity.sees_all else MAX_PAGE  # events of other queues are filtered out afterwards
     found = await asked.service.look(asked.service.engine.insights.actions, asked.query.queue, limit)
     return Events([event for event in found if _is_reached(asked, event)][: asked.query.limit])
 

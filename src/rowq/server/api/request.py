@@ -1,4 +1,4 @@
-"""A request of the slower routes, read and checked: what its handler gets."""
+"""A request to a route that is not hot, read and checked: the argument of its handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A route: a method and a path, who may ask, what goes in and what comes out. The table of all of them is routes.py."""
+"""A route: a method and a path, the right it requires, its request and its answer. The table of all routes is routes.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = "application/x-ndjson"
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """`handler` is None for the hot routes (hot.py). `right` None is open to everybody, "any" to every key."""
+    """`handler` is None for the hot routes (hot_routes.py). `right` None needs no key, "any" takes every key."""
 
     method: str
     path: str
@@ -28,22 +28,22 @@ class Route(Struct, frozen=True, kw_only=True):
     body: type | None = None
     answer: Any = None
     events: dict[str, type | None] | None = None
-    """The events of an event stream, and what their data is; None for an empty object."""
+    """The events of an event stream, and the types of their data; None for an empty object."""
     status: int = 200
     media: str = JSON
     refusals: tuple[int, ...] = ()
-    """Statuses that this route alone can answer, beside those that follow from its path, body and right."""
+    """Error statuses besides those that follow from its path, body and right."""
     of_the_whole: bool = False
-    """It tells or changes something beyond single queues: a key for some of them does not open it."""
+    """It reads or changes something beyond single queues: a key for some queues may not use it."""
     lasts: bool = False
-    """It may take as long as it is told to, so it ends when the client leaves or the server stops; what it did until then stays."""
+    """It may run long, so it ends when the client leaves or the server stops; what it did until then stays."""
     name: str = ""
     tag: str = ""
     note: str = ""
 
     @property
     def operation(self) -> str:
-        """What OpenAPI calls it: a name of its own."""
+        """Its operationId in OpenAPI."""
         return self.name or (self.handler.__name__ if self.handler else "")
 
 

@@ -1,4 +1,4 @@
-"""The table of all routes: what the application serves, and what OpenAPI and the page of documents tell."""
+"""The table of all routes: what the application serves, and what OpenAPI and the /docs page describe."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ __all__ = ["ROUTES", "Route"]
 
 _QUEUE = "/v1/queues/{queue}"
 _SETTLED = (
-    "Each receipt has a result of its own: `done`; `stale` when another lease holds the message, or it waits again; `not_found` when it is "
-    "gone, or the text never was a receipt. Only `done` has changed anything."
+    "Each receipt has its own result: `done`; `stale` if another lease holds the message, or it waits again; `not_found` if it is gone, or "
+    "the text is not a receipt. Only `done` has changed anything."
 )
 _SETTLES = (
-    ("ack", AckBody, "Done: these deliveries are finished"),
-    ("nack", NackBody, "Failed: they come back after their backoff, or die"),
-    ("reject", RejectBody, "They can never succeed: dead letters at once"),
-    ("reschedule", RescheduleBody, "Later, as if never tried"),
-    ("extend", ExtendBody, "More time: the leases run from now"),
+    ("ack", AckBody, "Acknowledge deliveries: they are done"),
+    ("nack", NackBody, "Report failures: the messages come back after their backoff, or die"),
+    ("reject", RejectBody, "Reject deliveries: they become dead letters at once"),
+    ("reschedule", RescheduleBody, "Reschedule deliveries, without costing an attempt"),
+    ("extend", ExtendBody, "Extend leases, counted from now"),
 )
 
 
@@ -73,7 +73,7 @@ _HOT = (
         path=f"{_QUEUE}/messages",
         name="send",
         summary="Send one message, or several: all of them or none",
-        note="With an `Idempotency-Key` a retry is answered as the first try was, and sends nothing again.",
+        note="With an `Idempotency-Key` a retry gets the answer of the first try, and sends nothing again.",
         right="send",
         body=SendBody,
         answer=SentOne | SentMany,
@@ -85,8 +85,8 @@ _HOT = (
         path=f"{_QUEUE}/deliveries",
         name="receive",
         summary="Receive messages under a lease",
-        note="With `wait_ms` it is answered when a message comes, and with none when the time is over. Dead letters are received from "
-        "the queue's name with `.dlq` behind it.",
+        note="With `wait_ms` it answers when a message arrives, or with none when the time is over. Dead letters are received from "
+        "the queue's name with the suffix `.dlq`.",
         right="receive",
         body=ReceiveBody,
         answer=Deliveries,
@@ -98,52 +98,52 @@ _HOT = (
 )
 
 _CONSUMERS = (
-    _get(f"{_QUEUE}/consumers", consumers.list_consumers, "Who is alive", consumers.Consumers, query=consumers.ConsumersQuery),
-    _get("/v1/consumers", consumers.list_all_consumers, "Who takes messages", consumers.AllConsumers, query=consumers.ConsumersQuery),
+    _get(f"{_QUEUE}/consumers", consumers.list_consumers, "Consumers that are alive", consumers.Consumers, query=consumers.ConsumersQuery),
+    _get("/v1/consumers", consumers.list_all_consumers, "Consumers of all queues", consumers.AllConsumers, query=consumers.ConsumersQuery),
     _consume(
         "POST",
         f"{_QUEUE}/consumers",
         consumers.register_consumer,
-        "A new consumer of a queue",
+        "Register a consumer of a queue",
         Membership,
         body=consumers.RegisterBody,
         status=201,
-        note="It is alive for as long as it beats. Its place among those that are, in the order of their birth, is its share.",
+        note="It is alive as long as it sends heartbeats. Its index among the live consumers, the oldest first, determines its share.",
     ),
     _consume(
         "POST",
         f"{_QUEUE}/consumers/{{consumer_id}}/beat",
         consumers.beat,
-        "A consumer is alive, and learns its share of now",
+        "Send a heartbeat, and get the current share",
         Membership,
         body=consumers.BeatBody,
         refusals=(410,),
     ),
-    _consume("DELETE", f"{_QUEUE}/consumers/{{consumer_id}}", consumers.unregister_consumer, "A consumer takes its leave"),
+    _consume("DELETE", f"{_QUEUE}/consumers/{{consumer_id}}", consumers.unregister_consumer, "Unregister a consumer"),
 )
 
 _QUEUES = (
-    _get("/v1/queues", queues.list_queues, "All queues: how many messages are in which state", Queues),
-    _get(_QUEUE, queues.get_queue, "A queue: depth, settings, and what holds", QueueLook),
-    _get(f"{_QUEUE}/stats", queues.get_stats, "How many messages of a queue are in which state", Stats),
-    _get(f"{_QUEUE}/policy", queues.get_policy, "What holds for a queue: its settings over the defaults", SettingsBody),
+    _get("/v1/queues", queues.list_queues, "All queues, with the number of messages in each state", Queues),
+    _get(_QUEUE, queues.get_queue, "A queue: depth, own settings, and effective settings", QueueLook),
+    _get(f"{_QUEUE}/stats", queues.get_stats, "The number of messages of a queue in each state", Stats),
+    _get(f"{_QUEUE}/policy", queues.get_policy, "The effective settings of a queue: its own over the defaults", SettingsBody),
     _get(
         "/v1/settings",
         queues.list_settings,
-        "What queues set, and the defaults",
+        "The queues' own settings, and the defaults",
         queues.AllSettings,
         query=queues.SettingsQuery,
         refusals=(404,),
     ),
-    _change("PUT", _QUEUE, queues.configure, "Change settings; null goes back to the default", SettingsBody, body=SettingsBody),
-    _change("DELETE", _QUEUE, queues.delete_queue, "Remove a queue with its messages and settings", refusals=(409,)),
-    _change("POST", f"{_QUEUE}/pause", queues.pause, "Nobody receives until it is resumed"),
-    _change("DELETE", f"{_QUEUE}/pause", queues.resume, "Resume"),
+    _change("PUT", _QUEUE, queues.configure, "Change settings; null resets to the default", SettingsBody, body=SettingsBody),
+    _change("DELETE", _QUEUE, queues.delete_queue, "Delete a queue with its messages and settings", refusals=(409,)),
+    _change("POST", f"{_QUEUE}/pause", queues.pause, "Pause deliveries until the queue is resumed"),
+    _change("DELETE", f"{_QUEUE}/pause", queues.resume, "Resume deliveries"),
     _change(
         "DELETE",
         f"{_QUEUE}/messages",
         queues.purge,
-        "Remove messages that wait, or those of the states named",
+        "Delete the waiting messages, or those in the given states",
         Count,
         query=queues.PurgeQuery,
     ),
@@ -159,51 +159,49 @@ _QUEUES = (
 )
 
 _MESSAGES = (
-    _get(f"{_QUEUE}/messages", messages.browse, "A page of messages, looked at and not taken", Messages, query=messages.BrowseQuery),
+    _get(f"{_QUEUE}/messages", messages.browse, "Browse messages without receiving them", Messages, query=messages.BrowseQuery),
     _get(
         "/v1/messages",
         messages.walk,
-        "Every message as of this moment, one a line",
+        "Every message as of this moment, one per line",
         MessageLook,
         query=messages.WalkQuery,
         media=LINES,
         refusals=(404,),
     ),
-    _get(
-        "/v1/messages/{id}", messages.get_message, "One message, wherever it is", MessageLook, query=messages.MessageQuery, refusals=(409,)
-    ),
-    _change("DELETE", "/v1/messages/{id}", messages.delete_message, "Remove one message", query=messages.MessageQuery, refusals=(409,)),
-    _get("/v1/messages/{id}/audit", messages.audit, "What happened to a message", Events, query=messages.MessageQuery, refusals=(409,)),
+    _get("/v1/messages/{id}", messages.get_message, "One message, in any state", MessageLook, query=messages.MessageQuery, refusals=(409,)),
+    _change("DELETE", "/v1/messages/{id}", messages.delete_message, "Delete one message", query=messages.MessageQuery, refusals=(409,)),
+    _get("/v1/messages/{id}/audit", messages.audit, "The history of a message", Events, query=messages.MessageQuery, refusals=(409,)),
 )
 
 _DEAD = (
     _get(f"{_QUEUE}/dead", messages.browse_dead, "A page of dead letters", Messages, query=messages.DeadQuery),
-    _get(f"{_QUEUE}/dead/failures", dead.list_failures, "Why dead letters died", Failures, query=dead.FailuresQuery),
-    _change("DELETE", f"{_QUEUE}/dead", dead.purge_dead, "Remove all dead letters", Count),
-    _change("POST", f"{_QUEUE}/dead/redrive", dead.redrive, "Dead letters back into their queue", Count, body=RedriveBody, lasts=True),
-    _change("POST", f"{_QUEUE}/dead/removal", dead.remove, "Remove some dead letters", Count, body=RedriveBody, lasts=True),
+    _get(f"{_QUEUE}/dead/failures", dead.list_failures, "Failures by cause", Failures, query=dead.FailuresQuery),
+    _change("DELETE", f"{_QUEUE}/dead", dead.purge_dead, "Delete all dead letters", Count),
+    _change("POST", f"{_QUEUE}/dead/redrive", dead.redrive, "Redrive dead letters into their queue", Count, body=RedriveBody, lasts=True),
+    _change("POST", f"{_QUEUE}/dead/removal", dead.remove, "Delete some dead letters", Count, body=RedriveBody, lasts=True),
 )
 
 _STREAMS = (
-    _get("/v1/streams", streams.list_streams, "Who takes messages in numbered batches", streams.Streams, right="admin", of_the_whole=True),
+    _get("/v1/streams", streams.list_streams, "Consumers that take numbered batches", streams.Streams, right="admin", of_the_whole=True),
     _change(
         "POST",
         "/v1/streams/{stream}/revocation",
         streams.revoke_stream,
-        "All that a stream holds goes back to its queues",
+        "Return everything that a stream holds to its queues",
         Count,
         of_the_whole=True,
-        note="Its query cannot go on with the checkpoint that it has: it starts with a fresh one.",
+        note="Its query cannot continue from its checkpoint: start it with a new one.",
     ),
     _change(
         "POST",
         "/v1/streams/{stream}/quarantine",
         streams.quarantine,
-        "Messages of a batch become dead letters",
+        "Make messages of a batch dead letters",
         Count,
         body=streams.QuarantineBody,
         of_the_whole=True,
-        note="The batch goes on without them.",
+        note="The batch continues without them.",
     ),
 )
 
@@ -217,8 +215,8 @@ _EVENTS = (
         query=events.DeliveriesQuery,
         media=EVENTS,
         events={"delivery": DeliveryBody, "ping": None, "problem": Problem},
-        note="Goes on until the client leaves. At most `in_flight` deliveries are unsettled at any time; settling one makes room for the "
-        "next. Deliveries are settled as always, with their receipts.",
+        note="Continues until the client leaves. At most `in_flight` deliveries are unsettled at any time; settling one makes room for the "
+        "next. Deliveries are settled as usual, with their receipts.",
     ),
     _get(
         "/v1/keys/watch",
@@ -228,49 +226,49 @@ _EVENTS = (
         query=events.WatchQuery,
         media=EVENTS,
         events={"set": EntryBody, "removed": events.RemovedKey, "ping": None, "problem": Problem},
-        note="`set` for each key that is there and for each that comes or changes; `removed` when one is gone.",
+        note="`set` for each existing key and for each that is added or changed; `removed` when one is removed.",
         of_the_whole=True,
     ),
 )
 
 _KEYS = (
     _get("/v1/keys", keys.list_keys, "Payloads of undelivered messages by key", Entries, query=keys.KeysQuery, of_the_whole=True),
-    _change("DELETE", "/v1/keys", keys.forget_key, "Remove one such key", query=keys.KeyQuery, refusals=(404,), of_the_whole=True),
+    _change("DELETE", "/v1/keys", keys.forget_key, "Delete one undelivered key", query=keys.KeyQuery, refusals=(404,), of_the_whole=True),
 )
 
 _ACCESS = (
-    _get("/v1/api-keys", api_keys.list_api_keys, "Keys to the server", api_keys.ApiKeys, right="admin", of_the_whole=True),
+    _get("/v1/api-keys", api_keys.list_api_keys, "API keys", api_keys.ApiKeys, right="admin", of_the_whole=True),
     _change(
         "POST",
         "/v1/api-keys",
         api_keys.create_api_key,
-        "Make a key; its secret is told once",
+        "Create an API key; its secret is shown once",
         api_keys.CreatedKey,
         body=api_keys.NewKey,
         status=201,
         of_the_whole=True,
     ),
-    _change("DELETE", "/v1/api-keys/{name}", api_keys.revoke_api_key, "Revoke a key", of_the_whole=True),
+    _change("DELETE", "/v1/api-keys/{name}", api_keys.revoke_api_key, "Revoke an API key", of_the_whole=True),
     _change("POST", "/v1/tokens", operations.issue_token, "A short-lived token for EventSource", operations.Token, right="any", status=201),
 )
 
 _OPERATIONS = (
     Route(method="GET", path="/healthcheck", handler=operations.healthcheck, summary="The database answers", right=None, status=204),
-    Route(method="GET", path="/readyz", handler=operations.readyz, summary="Requests are welcome", right=None, status=204),
+    Route(method="GET", path="/readyz", handler=operations.readyz, summary="The server is ready for requests", right=None, status=204),
     _get(
         "/metrics",
         operations.metrics,
-        "Figures for Prometheus",
+        "Metrics for Prometheus",
         None,
         right="metrics",
         of_the_whole=True,
         media="text/plain",
         refusals=(404,),
     ),
-    _change("POST", "/v1/sweep", operations.sweep, "Do at once what time has made necessary", Swept, of_the_whole=True),
-    _get("/v1/sweeps", operations.list_sweeps, "The parts of that, by name", operations.Sweeps, right="admin", of_the_whole=True),
-    _change("POST", "/v1/sweeps/{sweep}", operations.run_sweep, "Do one of these parts at once", Count, refusals=(404,), of_the_whole=True),
-    _get("/v1/doctor", operations.doctor, "What hurts queues on this database", operations.Findings, right="admin", of_the_whole=True),
+    _change("POST", "/v1/sweep", operations.sweep, "Run maintenance now", Swept, of_the_whole=True),
+    _get("/v1/sweeps", operations.list_sweeps, "The maintenance tasks, by name", operations.Sweeps, right="admin", of_the_whole=True),
+    _change("POST", "/v1/sweeps/{sweep}", operations.run_sweep, "Run one maintenance task now", Count, refusals=(404,), of_the_whole=True),
+    _get("/v1/doctor", operations.doctor, "Check the database for problems", operations.Findings, right="admin", of_the_whole=True),
 )
 
 _PAGES = documents.Documents(lambda: ROUTES)

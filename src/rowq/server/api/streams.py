@@ -1,4 +1,4 @@
-"""Streams: who takes messages in numbered batches, and what operators do to them."""
+"""Streams: consumers that take messages in numbered batches, and the operators' actions on them."""
 
 from __future__ import annotations
 

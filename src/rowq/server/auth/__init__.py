@@ -1,1 +1,1 @@
-"""Who asks, and what they may do."""
+"""Authentication: who sends a request, and what they may do."""

@@ -1,7 +1,7 @@
-"""The gate: who asks, and what they may do. Every request passes it, so it looks once and looks up once.
+"""Authentication: who sends a request, and what they may do. It runs on every request, so it reads the headers once and looks up once.
 
-Without keys the server only listens to this machine, and asks for no credentials: then a request must name us as this machine does,
-which keeps out pages of other sites that a browser here has open. With keys it takes `X-API-Key`, `Authorization: Bearer`,
+Without keys the server only listens on this machine and requires no credentials; instead, a request's Host must be a local name, which
+keeps out other sites' pages that are open in a browser on this machine. With keys it takes `X-API-Key`, `Authorization: Bearer`,
 `Authorization: Basic` (the key's name and its secret), and for GET `?token=`.
 """
 
@@ -33,11 +33,11 @@ _RIGHTS: tuple[Right, ...] = get_args(Right)
 
 
 _OTHER_SITES = (b"cross-site", b"same-site")
-"""What a browser says of a request by another site's page, also where it sends no Origin: a GET, such as an image's, can lease too."""
+"""How a browser marks a request by another site's page, even without an Origin: a GET, such as an image's, can lease messages too."""
 
 
 class Identity:
-    """Who asks. Made once for each key, and shared by all its requests."""
+    """The sender of a request. Created once per key, and shared by all its requests."""
 
     __slots__ = ("_key", "_rights", "actor", "digest", "name", "sees_all")
 
@@ -46,18 +46,18 @@ class Identity:
         self.digest = digest
         self.name = None if key is None else key.name
         self.actor = None if key is None else f"key:{key.name}"
-        """Who it was, for the audit."""
+        """The name in the audit."""
         self.sees_all = key is None or key.sees_all
-        """True: `reaches` is true of every queue, so nothing has to be filtered."""
+        """`reaches` is true for every queue, so nothing has to be filtered."""
         self._rights = frozenset(right for right in _RIGHTS if key is None or allows(key, right))
 
     def check(self, right: Right, queue: str | None = None) -> None:
-        """Raises Forbidden. Without a queue only the scope is looked at: what follows has to be bound by `reaches` or `sees_all`."""
+        """Raises Forbidden. Without a queue only the scope is checked: the caller must then apply `reaches` or `sees_all`."""
         if right not in self._rights:
             scope = "receive or admin" if right == "look" else right
             raise Forbidden(f"the key {self.name!r} may not do this: it needs the scope {scope}")
         if queue is not None and not self.sees_all and not self.reaches(queue):
-            raise Forbidden(f"the key {self.name!r} may do nothing with the queue {queue!r}: none of its patterns matches that name")
+            raise Forbidden(f"the key {self.name!r} may not access the queue {queue!r}: none of its patterns matches that name")
 
     def may(self, right: Right) -> bool:
         return right in self._rights
@@ -67,11 +67,11 @@ class Identity:
 
 
 ANYBODY = Identity(None)
-"""Whoever asks a server without keys."""
+"""Every client of a server without keys."""
 
 
 class Authenticator:
-    """`keys` are those of the configuration; `read` gives those of the database, which come and go while the server runs."""
+    """`keys` are those of the configuration; `read` returns those of the database, which may change while the server runs."""
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class Authenticator:
 
     @property
     def is_open(self) -> bool:
-        """No key was ever known: it asks nobody for one. Once it knew one it stays shut, even if the last one is revoked."""
+        """No key has ever been known, so none is required. After the first key it stays closed, even if the last one is revoked."""
         return self._is_open
 
     def shut(self) -> None:
-        """From now on nobody comes in without a key, even while there is none."""
+        """From now on every request needs a key, even while there is none."""
         self._is_open = False
 
     def admit(self, scope: Scope) -> Identity:
@@ -126,29 +126,29 @@ class Authenticator:
         return identity
 
     def recognise(self, secret: bytes, address: str) -> Identity:
-        """Whose secret it is, for somebody who logs in from that address. Raises Unauthorized or TooManyFailures."""
+        """The identity with this secret, for a login from that address. Raises Unauthorized or TooManyFailures."""
         self._lockout.check(address)
         return self._recognise(secret, None, address)
 
     def known(self, name: str, digest: bytes) -> Identity | None:
-        """Who has the key of that name, if it is still the same one."""
+        """The identity of the key with that name, if it is still the same key."""
         identity = self._by_name.get(name)
         return identity if identity is not None and hmac.compare_digest(identity.digest, digest) else None
 
     def holds(self, identity: Identity) -> bool:
-        """Whether somebody who was let in would still be: for requests that last."""
+        """Whether an admitted identity would still be admitted; for long-lived requests."""
         if identity.name is None:
             return self._is_open
         return self._by_digest.get(identity.digest) is identity
 
     def issue_token(self, identity: Identity) -> tuple[str, int]:
-        """A token that opens what the key opens, for GET and for a minute, and until when."""
+        """A token with the key's rights, for GET and for a minute, and its expiry."""
         return self._tokens.issue(identity.name or "", identity.digest)
 
     def learn(self, stored: list[KnownKey]) -> None:
-        """The keys that hold from now on; one of the configuration beats one of the same name in the database.
+        """Replaces the known keys; a key of the configuration takes precedence over one of the same name in the database.
 
-        The same secret in both is a client's key that got into the server's environment: it opens what the database says, no more.
+        The same secret in both is a client's key that got into the server's environment: it has only the rights of the database's key.
         """
         by_name: dict[str, Identity] = {}
         for key, digest in (*self._own, *stored):
@@ -156,23 +156,23 @@ class Authenticator:
                 by_name[key.name] = self._kept(key, digest)
             elif key.name not in self._hidden:
                 self._hidden.add(key.name)
-                _log.warning("the key %r of the database is not used: the configuration has one of that name", key.name)
+                _log.warning("the key %r of the database is ignored: the configuration has one of that name", key.name)
         self._by_name = by_name
         self._by_digest = {identity.digest: identity for identity in by_name.values()}
         for key, digest in self._own:
             if (other := self._by_digest[digest].name) != key.name and key.name not in self._hidden:
                 self._hidden.add(key.name)
-                _log.warning("the key %r of the configuration has the secret of %r in the database, whose rights hold", key.name, other)
+                _log.warning("the key %r of the configuration has the secret of %r in the database, whose rights apply", key.name, other)
         if by_name:
             self._is_open = False
 
     async def refresh(self) -> None:
-        """Reads the keys of the database now; whoever made or revoked one here need not wait for the watch."""
+        """Reads the keys of the database now, so that a key created or revoked through this server takes effect at once."""
         if self._read is not None:
             self.learn(await asyncio.to_thread(self._read))
 
     async def watch(self, every: float = REFRESH_EVERY) -> None:
-        """Goes on until it is cancelled. It reads in a thread of its own, since others may be held up by long answers."""
+        """Runs until it is cancelled. It reads in its own thread, since long answers may occupy the shared ones."""
         if self._read is None:
             return
         loop = asyncio.get_running_loop()
@@ -182,32 +182,32 @@ class Authenticator:
                 try:
                     self.learn(await loop.run_in_executor(thread, self._read))
                 except Exception as error:
-                    _log.warning("the keys could not be read, those known still hold: %s", error)
+                    _log.warning("the keys could not be read; the known ones stay valid: %s", error)
 
     def _recognise(self, secret: bytes, user: bytes | None, address: str) -> Identity:
         digest = sha256(secret).digest()
         identity = self._by_digest.get(digest)
         if identity is None or not hmac.compare_digest(identity.digest, digest) or (user is not None and not _is_named(identity, user)):
             self._lockout.failed(address)
-            raise Unauthorized("this key is not known here: it was mistyped, or revoked")
+            raise Unauthorized("this key is not known: it was mistyped or revoked")
         return identity
 
     def _kept(self, key: ApiKey, digest: bytes) -> Identity:
-        """The identity that is known already, if nothing has changed: a new one every second would be work for nothing."""
+        """The existing identity if nothing has changed, so that identities are not recreated every second."""
         known = self._by_name.get(key.name)
         return known if known is not None and known.digest == digest and known._key == key else Identity(key, digest)
 
     def _admit_without_header(self, scope: Scope) -> Identity:
-        """By a token in the address."""
+        """By a token in the URL."""
         query = scope["query_string"]
         if query and scope["method"] == "GET" and b"token=" in query:
             token = token_in(query)
             name = None if token is None else self._tokens.read(token, self._digest_of)
             if name is None:
-                raise Unauthorized("this token is not known here, or its minute is over: get another one from POST /v1/tokens")
+                raise Unauthorized("this token is not known or has expired: get another one from POST /v1/tokens")
             return self._by_name[name]
         raise Unauthorized(
-            "a key is needed: send it as X-API-Key, or as Authorization: Bearer; `rowq keys create NAME --scope admin` makes one"
+            "a key is needed: send it as X-API-Key, or as Authorization: Bearer; `rowq keys create NAME --scope admin` creates one"
         )
 
     def _digest_of(self, name: str) -> bytes | None:
@@ -216,7 +216,7 @@ class Authenticator:
 
 
 def _read_authorization(header: bytes) -> tuple[bytes | None, bytes | None]:
-    """(name, secret) of Basic, (None, secret) of Bearer; (None, None) of what we do not know."""
+    """(name, secret) for Basic, (None, secret) for Bearer; (None, None) for unknown schemes."""
     kind, _, given = header.partition(b" ")
     match kind.lower():
         case b"bearer":
@@ -240,16 +240,16 @@ def admit_local(scope: Scope) -> Identity:
         if name == b"host":
             has_host = True
             if not is_local_host(value):
-                raise Forbidden("without keys this server answers to localhost only: ask for it by that name, or give it a key")
+                raise Forbidden("without keys this server answers to localhost only: use that name, or give the server a key")
         elif (name == b"origin" and not is_local_origin(value)) or (name == b"sec-fetch-site" and value in _OTHER_SITES):
-            raise Forbidden("without keys this server answers no page of another site: give it a key")
+            raise Forbidden("without keys this server does not answer pages of other sites: give the server a key")
     if not has_host:
         raise Forbidden("without keys this server answers to localhost only, and this request names no host")
     return ANYBODY
 
 
 def check_own_page(scope: Scope) -> None:
-    """A browser adds Basic by itself, also to what another site's page asks for; other credentials are added on purpose only."""
+    """A browser adds Basic credentials by itself, also to requests of another site's page; other credentials are only added on purpose."""
     host = origin = site = None
     for name, value in scope["headers"]:
         if name == b"host":
@@ -259,4 +259,4 @@ def check_own_page(scope: Scope) -> None:
         elif name == b"sec-fetch-site":
             site = value
     if site in _OTHER_SITES or (origin is not None and origin.partition(b"://")[2] != host):
-        raise Forbidden("a page of another site asks here in your name; programs send a key as X-API-Key, or as Authorization: Bearer")
+        raise Forbidden("a page of another site sent this in your name; programs send a key as X-API-Key, or as Authorization: Bearer")

@@ -1,4 +1,4 @@
-"""Who guesses keys is not listened to for a while. Counted by address, in bounded memory."""
+"""Locks out addresses that send too many wrong keys, for a while. Counted by address, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_ADDRESSES = 10_000
 
 
 class LockedOut(TooManyFailures):
-    """`retry_after`: in how many seconds the address is listened to again."""
+    """`retry_after`: seconds until the lockout ends."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(f"too many wrong keys came from this address: mend the key, and try again in {retry_after} s")
+        super().__init__(f"too many wrong keys came from this address: fix the key, and try again in {retry_after} s")
         self.retry_after = retry_after
 
 
@@ -41,7 +41,7 @@ class Lockout:
         del self._failures[place]
 
     def failed(self, address: str) -> None:
-        """The address that failed last stands last, so that the first is the one to be forgotten."""
+        """Keeps the addresses ordered by their last failure, so that the first is the one to drop."""
         place = _place(address)
         times = self._failures.pop(place, None) or deque(maxlen=FAILURES)
         times.append(self._monotonic())
@@ -51,7 +51,7 @@ class Lockout:
 
 
 def _place(address: str) -> str:
-    """Whoever has one address of IPv6 has a whole network of them, so these are counted by their first half."""
+    """A client with one IPv6 address has a whole /64 network, so these are counted by their first half."""
     if ":" not in address:
         return address
     try:

@@ -1,4 +1,4 @@
-"""Which names mean this very machine. A page of another site can make a browser ask us, but not under one of these names."""
+"""Names of the local machine. Another site's page can make a browser send requests here, but not under one of these names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AUTHORITY = re.compile(rb"[A-Za-z0-9.:\[\]-]+")
 
 
 def is_loopback(host: str) -> bool:
-    """A name or an address as it is listened on or asked for, without a port."""
+    """`host` is a name or an address, without a port."""
     if host.lower() == "localhost":
         return True
     try:
@@ -27,7 +27,7 @@ def is_local_host(header: bytes) -> bool:
 
 
 def is_local_origin(header: bytes) -> bool:
-    """The value of an Origin header. `null`, which sandboxed and opened files send, could be anybody."""
+    """The value of an Origin header. `null`, which sandboxed pages and local files send, is not local: any site can cause it."""
     return len(header) <= _LONGEST and header.startswith((b"http://", b"https://")) and _is_local(header)
 
 
@@ -37,5 +37,5 @@ def _is_local(url: bytes) -> bool:
         parts = urlsplit(url.decode("ascii"))
         is_bare = not (parts.path or parts.query or parts.fragment or parts.username)
         return is_bare and parts.port != 0 and is_loopback(parts.hostname or "")
-    except ValueError:  # no ASCII, no port, no address
+    except ValueError:  # invalid ASCII, port or address
         return False

@@ -1,4 +1,4 @@
-"""Short-lived tokens for those who cannot send a header, such as a browser's EventSource: a minute to connect, in the address."""
+"""Short-lived tokens for clients that cannot send a header, such as a browser's EventSource: in the URL, valid for a minute."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _IN_QUERY = re.compile(rb"(?:^|&)token=([^&]*)")
 
 
 class Tokens:
-    """Signed with a secret that dies with the process, and with the key's own digest: a revoked key takes its tokens along."""
+    """Signed with a secret that ends with the process, and with the key's digest: revoking a key voids its tokens."""
 
     def __init__(self, now: Callable[[], int], secret: bytes | None = None) -> None:
         self._now = now
         self._secret = secret or secrets.token_bytes(32)
 
     def issue(self, name: str, digest: bytes) -> tuple[str, int]:
-        """The token, and until when it opens."""
+        """The token, and when it expires."""
         expires_at = self._now() + LIFETIME_MS
         return f"{expires_at:x}.{self._sign(expires_at, name, digest)}.{name}", expires_at
 
     def read(self, token: str, digest_of: Callable[[str], bytes | None]) -> str | None:
-        """The name of the key behind it; None if it is no token, has ended, or its key is gone."""
+        """The name of the token's key; None if the token is invalid or expired, or its key is gone."""
         found = _TOKEN.fullmatch(token)
         if found is None:
             return None
@@ -40,6 +40,6 @@ class Tokens:
 
 
 def token_in(query: bytes) -> str | None:
-    """What `?token=` says. Tokens consist of characters that no address has to escape."""
+    """The value of `?token=`. Tokens consist of characters that need no escaping in a URL."""
     found = _IN_QUERY.search(query)
     return None if found is None else found[1].decode("ascii", "replace")

@@ -1,1 +1,1 @@
-"""The doors: wire formats of other queues in front of the same verbs, each in a file of its own."""
+"""Compatible APIs: the wire formats of other queues on top of the same verbs, one package each."""

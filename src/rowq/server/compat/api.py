@@ -1,4 +1,4 @@
-"""What every door has: its ways in, how it words a refusal, and what it does while the server runs."""
+"""What every compatible API provides: its routes, its error format, and its background task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEVER_STORED = (b"cache-control", b"no-store")
 
 
 class Answer(NamedTuple):
-    """`body` is JSON; None is no body at all."""
+    """`body` is JSON, or None for an empty body."""
 
     status: int
     body: bytes | None = None
@@ -31,18 +31,18 @@ class Answer(NamedTuple):
 
 
 Handler = Callable[[CompatRequest], Awaitable[Answer | None]]
-"""None: it has answered by itself, as an event stream does."""
+"""None: the handler has already answered, as an event stream does."""
 
 
 class CompatRoute(Struct, frozen=True):
-    """A method and a path of a door, and the scope that it takes; which queue it is about is checked by the visit's verbs."""
+    """A method and a path of a compatible API, and the scope it requires; the request's verbs check the queue."""
 
     method: str
     path: str
     right: Right
     handler: Handler
     max_body_bytes: int | None = None
-    """Where a door promises another limit than the server's."""
+    """Set if the original's limit differs from the server's."""
 
 
 class CompatApi(Protocol):
@@ -51,10 +51,10 @@ class CompatApi(Protocol):
     def ways(self) -> Sequence[CompatRoute]: ...
 
     def refuse(self, error: Exception) -> Answer:
-        """How this door words what went wrong, errors of the gate and of HTTP itself included."""
+        """An error in this API's format, including errors of authentication and of HTTP itself."""
 
     async def live(self, service: Service) -> None:
-        """What it does on a schedule, until it is cancelled; most do nothing."""
+        """Its background task, until it is cancelled; most have none."""
 
 
 def to_routes(service: Service, doors: Iterable[CompatApi]) -> list[StarletteRoute]:
@@ -66,7 +66,7 @@ def to_routes(service: Service, doors: Iterable[CompatApi]) -> list[StarletteRou
 
 
 class _Endpoint:
-    """What lies behind one path of a door."""
+    """The routes of one path, by method."""
 
     def __init__(self, service: Service, door: CompatApi) -> None:
         self._service = service
@@ -86,7 +86,7 @@ class _Endpoint:
             if watched.has_begun:
                 raise
             if isinstance(error, QueueNotFound):
-                error = error.among(lambda name: False)  # its client may not know of every queue
+                error = error.among(lambda name: False)  # suggests no other names: the key may not see them
             answer = self._door.refuse(error)
         if answer is not None:
             await _write(send, answer)
@@ -96,7 +96,7 @@ class _Endpoint:
         way = self._ways.get(scope["method"])
         if way is None:
             allowed = ", ".join(sorted(self._ways))
-            sentence = f"{scope['method']} is not possible here, only {allowed}"
+            sentence = f"{scope['method']} is not allowed here, only {allowed}"
             raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", sentence, [(b"allow", allowed.encode())])
         identity = service.authenticator.admit(scope)
         identity.check(way.right)

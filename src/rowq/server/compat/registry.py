@@ -1,4 +1,4 @@
-"""Which doors there are, and which are open: all of them, unless the configuration says otherwise."""
+"""The compatible APIs, and which are served: all of them, unless the configuration says otherwise."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ NONE = "none"
 
 
 def chosen(text: str) -> tuple[str, ...]:
-    """Names with commas between them; `none` is no door at all."""
+    """Reads names separated by commas; `none` selects none."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip() not in ("", NONE)))
     for name in names:
         if name not in _DOORS:
-            raise InvalidArgument(f"there is no door {name!r}{nearest(name, NAMES)}")
+            raise InvalidArgument(f"there is no compatible API {name!r}{nearest(name, NAMES)}")
     return names
 
 
 def to_options(name: str, table: Any, where: str) -> Any:
-    """What a table of the configuration says of one door."""
+    """The options of one compatible API, from its table in the configuration."""
     kind = _DOORS[name].Options
     if isinstance(table, Mapping):
         for field in table:
@@ -38,7 +38,7 @@ def to_options(name: str, table: Any, where: str) -> Any:
     try:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        raise InvalidArgument(f"{where} is not possible: {error}") from None
+        raise InvalidArgument(f"{where} is invalid: {error}") from None
 
 
 def open_doors(names: tuple[str, ...], options: Mapping[str, Any]) -> tuple[CompatApi, ...]:

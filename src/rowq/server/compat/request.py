@@ -1,4 +1,4 @@
-"""A request that came in by a door: who asks, what was said, and the verbs, each of which checks that its queue is within reach."""
+"""A request to a compatible API: the identity, the contents, and the verbs, each of which checks that the key reaches its queue."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _VERBS: dict[type, str] = {Ack: "ack", Nack: "nack", Reject: "reject", Reschedul
 
 
 class Adopted:
-    """Queues that are known to be there, so that a door asks once and not with every message. They are forgotten as soon as anybody's
-    settings change: one of them may have been deleted."""
+    """Queues known to exist, so that they are not checked with every message. They are forgotten when the settings of any queue change:
+    one of them may have been deleted."""
 
     MOST = 10_000
     LOOK_EVERY = 1.0
-    """What other processes change is seen after this long."""
+    """Changes by other processes are seen within this many seconds."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -47,13 +47,13 @@ class Adopted:
         self._looked_at = 0.0
 
     async def adopt(self, service: Service, queue: str, settings: Settings, actor: str | None) -> None:
-        """Begins a queue that is not there yet with the settings that its door promises; leaves any other as it is."""
+        """Creates the queue with these settings if it does not exist; leaves an existing one as it is."""
         await self._forget_if_changed(service)
         if queue not in self._names:
             call: Execute[None] = Execute(partial(operate.adopt, queue=queue, changes=settings))
             call.actor = actor
             await service.engine.driver.perform(call)
-            service.engine.store.distrust_settings()  # another process may have begun it since we last looked
+            service.engine.store.distrust_settings()  # another process may have created it since the last look
             self._names.add(queue)
 
     async def _forget_if_changed(self, service: Service) -> None:
@@ -81,7 +81,7 @@ class CompatRequest(Struct):
         return next((value.decode("latin-1") for each, value in self.headers if each == name), None)
 
     def read_query(self, kind: type[T]) -> T:
-        """The query as a type; what that does not name is passed over."""
+        """The query as a type; unknown parameters are ignored."""
         try:
             return msgspec.convert(self.query, kind, strict=False)
         except msgspec.ValidationError as error:
@@ -90,19 +90,19 @@ class CompatRequest(Struct):
     async def send_one(
         self, queue: str, draft: Draft | Prepared, *, adopted: Adopted | None = None, settings: Settings | None = None
     ) -> str:
-        """The message's id. With `adopted`, a queue that is not there yet begins with `settings`."""
+        """Returns the message's id. With `adopted`, a queue that does not exist is created with `settings`."""
         self.identity.check("send", check_own_name(queue))
         prepared = draft if isinstance(draft, Prepared) else prepare(queue, draft)
         if adopted is not None:
             await adopted.adopt(self.service, queue, settings or {}, self.identity.actor)
         tracing = self.service.tracing
         with nullcontext() if tracing is None else tracing.sending(self.headers, queue, [prepared]):
-            call = Send(queue, [prepared])  # as it is now: a trace adds headers
+            call = Send(queue, [prepared])  # created here, since tracing has added headers
             call.actor = self.identity.actor
             return (await self.service.engine.driver.perform(call))[0]
 
     async def take(self, queue: str, *, max: int = 1, lease_ms: int | None = None, wait_ms: int = 0) -> list[Row]:
-        """Rows of deliveries, as `answering.delivery` reads them. What the client is no longer there to get is given back."""
+        """Rows of deliveries, as `answers.delivery` reads them. If the client has left, they are given back."""
         name, from_dead = split_name(queue)
         self.identity.check("receive", name)
 
@@ -123,10 +123,10 @@ class CompatRequest(Struct):
     async def settle(
         self, queue: str | None, id: str, settlement: Settlement | Callable[[Lease], Settlement], receipt: str | None = None
     ) -> Outcome:
-        """By its receipt where the client sends one. By id alone it reaches the lease that runs now, and only that.
+        """Settles by receipt if the client sends one; by id alone, only the current lease.
 
-        `queue` is the name that the message must have been received from; None: any within reach. What is said of it may depend on
-        the lease, as where a door ends dead letters in another way."""
+        `queue` is the name that the message must have been received from; None: any within reach. The settlement may depend on the
+        lease: queue-ti settles dead letters differently."""
         service, engine = self.service, self.service.engine
         if queue is not None:
             self.identity.check("receive", split_name(queue)[0])
@@ -146,7 +146,7 @@ class CompatRequest(Struct):
         lease = leases[0]
         if receipt is None:
             if (await service.look(engine.insights.policy, lease.queue)).require_receipt:
-                raise ReceiptRequired(f"the queue {lease.queue!r} settles by receipt alone: send back the one that came with the message")
+                raise ReceiptRequired(f"the queue {lease.queue!r} requires a receipt: send back the one that came with the message")
             if lease.until <= engine.clock.now():
                 return Outcome.NOT_FOUND
         call = Settle([lease.receipt], settlement(lease) if callable(settlement) else settlement)

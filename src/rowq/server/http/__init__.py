@@ -1,1 +1,1 @@
-"""HTTP itself: connections, requests in, answers out."""
+"""HTTP itself: connections, requests and answers."""

@@ -1,4 +1,4 @@
-"""Answers out: deliveries and results as JSON, straight from the rows of the store."""
+"""Answers: deliveries and results as JSON, straight from the rows of the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEVER_STORED = (b"cache-control", b"no-store")
 
 
 class Watched:
-    """A way to send that knows whether an answer has begun: after that nothing else can be said."""
+    """ASGI's send, which records whether an answer has begun: after that, no other can be sent."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -45,7 +45,7 @@ async def answer(send: Send, status: int, body: bytes, headers: Headers | None =
 
 
 def deliveries(rows: Sequence[Row]) -> bytes:
-    """Payloads and headers go out as the bytes that are stored: nothing is decoded on the way."""
+    """Payloads and headers are sent as stored, without decoding."""
     return encode(Deliveries([delivery(row) for row in rows]))
 
 

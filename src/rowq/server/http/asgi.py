@@ -1,4 +1,4 @@
-"""The words of ASGI, as types: what a server and an application say to each other."""
+"""ASGI's types: what a server and an application exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one connection may pile up: answers that nobody reads, and requests that wait behind others."""
+"""Limits on one connection: answers that the client does not read, and requests that wait behind others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rowq.server.http.shortcut import ShortcutProtocol
 
 MAX_PIPELINED = 100
 UNREAD_TIMEOUT = 60.0
-"""Seconds for which a client may leave its answers unread before it is taken for gone."""
+"""Seconds for which a client may leave its answers unread before the connection is aborted."""
 
 
 class BoundedProtocol(ShortcutProtocol):
@@ -28,7 +28,7 @@ class BoundedProtocol(ShortcutProtocol):
 
     @property
     def is_piled_up(self) -> bool:
-        """uvicorn reads on after every answer, however many requests wait already."""
+        """uvicorn resumes reading after every answer, however many requests are waiting."""
         return len(self.pipeline) > MAX_PIPELINED
 
     def _forget_unread(self) -> None:

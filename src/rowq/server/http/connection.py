@@ -1,6 +1,6 @@
-"""The connection layer: how many clients there may be, how large and how slow their headers, and which of them speak HTTP/2.
+"""The connection layer: limits on the number of clients and on the size and slowness of their headers, and the switch to HTTP/2.
 
-HTTP/1.1 itself is uvicorn's. What is added runs once a connection or once in a read, never once a header: a busy server must not notice.
+uvicorn implements HTTP/1.1. The additions run once per connection or once per read, never once per header, to keep their cost negligible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rowq.wire import Problem
 __all__ = ["PREFACE", "EitherProtocol", "LimitedProtocol", "make_protocol"]
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What a client that speaks HTTP/2 sends first. No HTTP/1 request begins like this."""
+"""The first bytes of an HTTP/2 client. No HTTP/1 request begins like this."""
 
 _MANY_LINGER = 100
 _UPGRADE_FIELDS = (b"upgrade", b"connection", b"http2-settings")
@@ -42,13 +42,13 @@ def make_protocol(*, http2: bool, max_header_bytes: int, header_timeout: float, 
 
 
 class LimitedProtocol(BoundedProtocol):
-    """HTTP/1.1 with limits. An offer to upgrade (WebSocket, h2c) is not taken up: the request is served as it stands."""
+    """HTTP/1.1 with limits. An offer to upgrade (WebSocket, h2c) is ignored: the request is served as HTTP/1.1."""
 
     max_header_bytes: ClassVar[int]
     header_timeout: ClassVar[float]
     max_connections: ClassVar[int]
 
-    # Slots, since uvicorn's own attributes are already as many as an instance finds quickly.
+    # Slots, since uvicorn's own attributes already use up the instance's fast attribute lookup.
     __slots__ = ("_ahead", "_barren", "_deadline", "_parting", "_read", "_split")
 
     _hung_up = False
@@ -56,15 +56,15 @@ class LimitedProtocol(BoundedProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.scope = {}  # type: ignore[typeddict-item]  # uvicorn has None until the first request begins
-        self._ahead: list[RequestResponseCycle] = []  # requests that others were queued behind
-        self._barren = 0  # bytes in reads that brought neither complete headers nor a piece of a body: headers, trailers, frames of chunks
+        self._ahead: list[RequestResponseCycle] = []  # requests that have others queued behind them
+        self._barren = 0  # bytes of reads that completed no headers and brought no body: headers, trailers, chunk framing
         self._deadline: asyncio.TimerHandle | None = None
-        self._parting = False  # whatever else comes is ignored
+        self._parting = False  # further input is ignored
         self._read = 0  # bytes in this read
-        self._split = False  # the headers of this request come in more than one read
+        self._split = False  # the headers of this request arrive in more than one read
         clients = len(self.connections)
         if clients > self.max_connections:
-            self._refuse(503, "server_unavailable", f"All {self.max_connections} connections of the server are taken: try again later.")
+            self._refuse(503, "server_unavailable", f"All {self.max_connections} connections of the server are in use: try again later.")
             if clients > self.max_connections + _MANY_LINGER:
                 transport.close()
         else:
@@ -74,7 +74,7 @@ class LimitedProtocol(BoundedProtocol):
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         self._stop_clock()
-        # uvicorn tells the newest request only; those before it would go on for ever.
+        # uvicorn notifies only the newest request; those before it would run for ever.
         for cycle in self._ahead:
             if not cycle.response_complete:
                 cycle.disconnected = True
@@ -94,14 +94,14 @@ class LimitedProtocol(BoundedProtocol):
             upgraded_at = upgrade.args[0]
         except httptools.HttpParserError as error:
             if isinstance(error.__context__, _PiledUp):
-                self._refuse(429, "too_many_requests", "Too many requests wait on this connection: read their answers first.")
+                self._refuse(429, "too_many_requests", "Too many requests are waiting on this connection: read their answers first.")
             elif isinstance(error.__context__, _TooLarge):
                 self._refuse_headers()
             elif isinstance(error.__context__, _TwoHosts):
-                self._refuse(400, "invalid_argument", "The request has more than one Host header: which one holds?")
+                self._refuse(400, "invalid_argument", "The request has more than one Host header: send one.")
             else:
                 reason = "request line or headers" if isinstance(error, httptools.HttpParserCallbackError) else error
-                self._refuse(400, "invalid_argument", f"The request is no HTTP/1.1 that can be read: {reason}.")
+                self._refuse(400, "invalid_argument", f"The request is not valid HTTP/1.1: {reason}.")
         else:
             if "path" not in self.scope:
                 self._split = True
@@ -109,12 +109,12 @@ class LimitedProtocol(BoundedProtocol):
                 if self.scope is before or not self._has_asked:
                     self._count_barren(self._read)
                 else:
-                    # The read may have begun with the end of a body: only what is known to be headers counts.
+                    # The read may have begun with the end of a body: only bytes known to be headers count.
                     self._barren = 0
                     self._count_barren(self._header_bytes())
             elif self.scope is before:
                 if self.cycle.response_complete:
-                    # Bytes that no request is waiting for: uvicorn has just put away its own timer, and nobody else would close.
+                    # Bytes that belong to no request: uvicorn has just cancelled its own timer, and only this one closes the connection.
                     self._start_clock()
                 elif self.cycle.body:
                     self._barren = 0
@@ -123,11 +123,11 @@ class LimitedProtocol(BoundedProtocol):
             if data.endswith(b"\r\n"):
                 self._look_for_hurry(data, is_new=self.scope is not before)
         if upgraded_at:
-            # Not while the upgrade is handled as an exception: it would hide why the parser was stopped later on.
+            # Outside the except block: a pending upgrade exception would hide why the parser stops later.
             self._serve_as_it_stands(data[upgraded_at:])
 
     def _look_for_hurry(self, data: bytes, *, is_new: bool) -> None:
-        """An empty line behind a request: its client no longer wants to wait. `is_new`: the request itself is in this read."""
+        """An empty line after a request means that its client no longer wants to wait. `is_new`: the request itself is in this read."""
         if not self._has_asked or self.cycle.more_body or self.cycle.response_complete:
             return
         if is_new or self.cycle.body:
@@ -159,7 +159,7 @@ class LimitedProtocol(BoundedProtocol):
             self._ahead.append(previous)
             if self.is_piled_up:
                 raise _PiledUp
-        # uvicorn would add the trailers of a chunked body to headers that the application may have judged already.
+        # uvicorn would add the trailers of a chunked body to headers that the application may have checked already.
         self.headers = []
 
     def _should_upgrade(self) -> bool:
@@ -171,10 +171,10 @@ class LimitedProtocol(BoundedProtocol):
         return request_line + sum(len(name) + len(value) + len(b": \r\n") for name, value in self.headers) + len(b"\r\n")
 
     def _serve_as_it_stands(self, rest: bytes) -> None:
-        """Reads the request again, without its offer to upgrade, and with its body."""
+        """Parses the request again, without its offer to upgrade, and with its body."""
         method = self.scope["method"].encode()
         if method == b"CONNECT":
-            self._refuse(400, "invalid_argument", "This server is no proxy: there is no CONNECT.")
+            self._refuse(400, "invalid_argument", "This server is not a proxy and does not support CONNECT.")
             return
         lines = [b"%b %b HTTP/%b" % (method, self.url, self.parser.get_http_version().encode())]
         for name, value in self.scope["headers"]:
@@ -203,7 +203,7 @@ class LimitedProtocol(BoundedProtocol):
             self.transport.close()
 
     def _refuse_headers(self) -> None:
-        self._refuse(431, "headers_too_large", f"Request line and headers may have {self.max_header_bytes} bytes in all: send fewer.")
+        self._refuse(431, "headers_too_large", f"Request line and headers may have {self.max_header_bytes} bytes in total: send fewer.")
 
     def _count_barren(self, size: int) -> None:
         self._barren += size
@@ -211,13 +211,13 @@ class LimitedProtocol(BoundedProtocol):
             self._refuse_headers()
 
     def _refuse(self, status: int, code: str, error: str) -> None:
-        """Answers and closes, after the answers to what was asked before."""
+        """Answers and closes, after the answers to earlier requests."""
         self._parting = True
         self._stop_clock()
         answer = self._answer(status, code, error)
         last = self.cycle if self._has_asked else None
         if last is not None and last.more_body and not last.response_complete:
-            # It is the body of this very request that cannot be read.
+            # The unreadable input is the body of this request.
             last.disconnected = True
             last.message_event.set()
             if last.response_started:
@@ -289,8 +289,8 @@ class _TooLarge(Exception):
 
 
 class _TwoHosts(Exception):
-    """Stops the parser: a proxy before us may go by the other one."""
+    """Stops the parser: a proxy in front of the server may use the other one."""
 
 
 class _PiledUp(Exception):
-    """Stops the parser before it takes what else came in the same read: that would be served with nobody left to answer."""
+    """Stops the parser before it takes further requests of the same read, which would be executed and never answered."""

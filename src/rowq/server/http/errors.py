@@ -1,4 +1,4 @@
-"""Errors as answers: a status, a stable code for programs, a sentence for people."""
+"""Errors as answers: a status, a stable code for programs, a text for people."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HttpError(Exception):
 
 
 def to_answer(error: Exception) -> tuple[HTTPStatus, bytes, Headers]:
-    """Status, body and further headers. What nobody foresaw is logged, and told without its details."""
+    """Status, body and further headers. Unexpected exceptions are logged; the answer does not show their details."""
     if isinstance(error, TimeoutError):
         error = HttpError(HTTPStatus.REQUEST_TIMEOUT, "timeout", "the body did not arrive in time", [(b"connection", b"close")])
     if isinstance(error, HttpError):
@@ -55,7 +55,7 @@ def to_answer(error: Exception) -> tuple[HTTPStatus, bytes, Headers]:
     if isinstance(error, RowqError):
         return status_of(error), _body(error.code, str(error)), _headers(error)
     _log.error("a request failed", exc_info=error)
-    return HTTPStatus.INTERNAL_SERVER_ERROR, _body("internal", "the server failed to do this; its log tells why"), []
+    return HTTPStatus.INTERNAL_SERVER_ERROR, _body("internal", "the server failed to do this; see its log"), []
 
 
 def status_of(error: RowqError) -> HTTPStatus:

@@ -1,8 +1,8 @@
-"""Fields of a body that its decoder passes over: one that is named twice, and one whose name is mistyped.
+"""Fields of a body that its decoder does not report well: duplicates, and mistyped names.
 
-A decoder silently takes the last of two fields of one name. So the body is written again from what was read, without defaults: if that
-has as many quotation marks as what came, no field was dropped. Otherwise the names are counted. Names are quoted, payloads and headers are
-written as they came, and the one escape that could hide a quotation mark or spell a name (`\\u0022`) is counted too.
+A decoder silently takes the last of two fields of one name. To detect this, the decoded body is encoded again, without defaults: if that
+has as many quotation marks as the original, no field was dropped. Otherwise the names are counted. Names are quoted, payloads and headers
+are encoded unchanged, and the one escape that could hide a quotation mark or spell a name (`\\u0022`) is counted too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rowq.errors import InvalidArgument
 from rowq.wire import MessageBody, SendBody
 
 _PLAIN = len('{"payload":,"id":""}')
-"""A message with no more than that beside its payload has no room for a second field."""
+"""A message with fewer bytes than this around its payload has no room for a duplicate."""
 _names_in = re.compile(rb'"([a-z0-9_]+)"\s*:').findall
 _encode = msgspec.json.Encoder().encode
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 
 
 class _Object(list[tuple[str, Any]]):
-    """An object of JSON with all of its fields."""
+    """A JSON object with all of its fields, duplicates included."""
 
 
 # Numbers stay text: Python refuses to convert a very long one.
@@ -49,7 +49,7 @@ def refuse_duplicate_fields(data: bytes, found: object) -> None:
 def _find_duplicate(data: bytes, found: object) -> str | None:
     try:
         body = _read_names(data.decode(errors="replace"))
-    except (ValueError, RecursionError):  # in a field that the decoder does not know, and did not look at
+    except (ValueError, RecursionError):  # in an unknown field, which the decoder has skipped
         return None
     if isinstance(found, SendBody) and found.messages:
         inner = (_duplicate_among(message, MessageBody) for message in dict(body)["messages"])
@@ -64,14 +64,14 @@ def _duplicate_among(fields: object, kind: type) -> str | None:
 
 
 def meant_field(error: Exception, kind: Any) -> str | None:
-    """What a decoder says of a field that it does not know, with the one that may have been meant."""
+    """A decoder's error about an unknown field, with a suggestion."""
     unknown = _UNKNOWN.search(str(error))
     alike = _alike(unknown[1], _all_names(kind)) if unknown else []
     return f"{error}; did you mean `{alike[0]}`?" if alike else None
 
 
 def _alike(name: str, known: list[str]) -> list[str]:
-    """In Python `at` and `delay` go without a unit."""
+    """Python's `at` and `delay` have no unit suffix."""
     return [f"{name}_ms"] if f"{name}_ms" in known else get_close_matches(name, known, n=1)
 
 

@@ -1,4 +1,4 @@
-"""HTTP/2, agreed upon in the TLS handshake or known to the client beforehand: one connection with its streams, on top of h2."""
+"""HTTP/2, negotiated in the TLS handshake or by prior knowledge: one connection with its streams, on top of h2."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ __all__ = ["MAX_STREAMS", "NUISANCES", "Http2Protocol"]
 MAX_STREAMS = 100
 STREAM_WINDOW = 256 * 1024
 CONNECTION_WINDOW = 1024 * 1024
-"""What a connection may hold of bodies that nobody has read yet."""
+"""Bytes of unread bodies that a connection may hold."""
 
 NUISANCES = 500
 NUISANCES_PER_SECOND = 33
-"""Resets, pings, settings, empty and unknown frames, all cheap to send and dear to serve: so many at once, then so many a second."""
+"""Resets, pings, settings, empty and unknown frames are cheap to send and expensive to serve: a burst of this many, then a rate."""
 
-_BITE = 16 * 1024  # what h2 gets at once: a flood of small frames is noticed after so many bytes of it
+_BITE = 16 * 1024  # bytes given to h2 at once, so that a flood of small frames is noticed early
 _HEADER_TABLE = 4096
 
 _log = logging.getLogger("uvicorn.error")
 
 
 class Connection(H2Connection):
-    """h2 takes a GOAWAY, sent or received, for the end of everything. It only means that no new stream begins: the open ones go on."""
+    """h2 takes a GOAWAY, sent or received, as the end of the connection. It only means that no new stream begins: open ones continue."""
 
     def __init__(self, max_header_bytes: int) -> None:
-        # Headers of answers are checked where they are made, and at a lower price.
+        # Answer headers are checked where they are created, at a lower cost.
         super().__init__(H2Configuration(client_side=False, validate_outbound_headers=False, normalize_outbound_headers=False))
         settings = {
             SettingCodes.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
@@ -50,11 +50,11 @@ class Connection(H2Connection):
             SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW,
         }
         self.local_settings = Settings(client=False, initial_values=settings)
-        # Up to here a request gets its 431; beyond, h2 has to stop reading in the middle, which costs the whole connection.
+        # Up to here a request is answered with 431; beyond, h2 stops in the middle of the headers, which ends the connection.
         self.decoder.max_header_list_size = 4 * max_header_bytes
         self.initiate_connection()
         self.increment_flow_control_window(CONNECTION_WINDOW - self.inbound_flow_control_window)
-        # h2 would end the connection for a stream too many. It is refused instead, which the client may try again.
+        # h2 would end the connection for one stream too many. That stream is refused instead, and the client may retry it.
         self.local_settings.max_concurrent_streams = 2**31 - 1
         self.local_settings.acknowledge()
 
@@ -64,7 +64,7 @@ class Connection(H2Connection):
         self.state_machine.state = state
 
     def clear_outbound_data_buffer(self) -> None:
-        """h2 does this at a client's GOAWAY, and would lose what the open streams wait for."""
+        """Does nothing: h2 calls this at a client's GOAWAY, and would lose the output of open streams."""
 
     def _receive_goaway_frame(self, frame: Any) -> Any:
         state = self.state_machine.state
@@ -90,7 +90,7 @@ class Http2Protocol(asyncio.Protocol):
         self.loop = loop
         self.server_state = server_state
         self.connections: set[Any] = server_state.connections
-        self.streams: dict[int, Stream] = {}  # until the application is done with them, which may be later than the client
+        self.streams: dict[int, Stream] = {}  # until the application is done with them, possibly after the client
         self.h2 = Connection(max_header_bytes)
         self.transport: asyncio.Transport
         self.flow: FlowControl
@@ -100,7 +100,7 @@ class Http2Protocol(asyncio.Protocol):
         self._open = 0
         self._draining = False
         self._parting = False
-        self._patience = header_timeout  # for the first request; then the time that a connection may be idle
+        self._patience = header_timeout  # for the first request; then the idle timeout
         self._idle_since = loop.time()
         self._timer: asyncio.TimerHandle
         self._nuisances_left = float(NUISANCES)
@@ -117,7 +117,7 @@ class Http2Protocol(asyncio.Protocol):
             events.ConnectionTerminated: self._on_goaway,
         }
 
-    # What the transport calls
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self.connections.add(self)
@@ -156,7 +156,7 @@ class Http2Protocol(asyncio.Protocol):
             self._flush()
 
     def pause_writing(self) -> None:
-        # A client that sends and does not read would have its pings answered into an ever longer buffer.
+        # Otherwise a client that sends pings and reads nothing would grow the write buffer without bound.
         self.flow.pause_writing()
         self.flow.pause_reading()
 
@@ -164,7 +164,7 @@ class Http2Protocol(asyncio.Protocol):
         self.flow.resume_writing()
         self.flow.resume_reading()
 
-    # What uvicorn calls
+    # Called by uvicorn
 
     def shutdown(self) -> None:
         if not self._draining and not self._parting:
@@ -174,7 +174,7 @@ class Http2Protocol(asyncio.Protocol):
         if not self.streams:
             self._part()
 
-    # What the client does
+    # Events from the client
 
     def _on_request(self, event: events.RequestReceived) -> None:
         if self._draining or self._open >= MAX_STREAMS or len(self.streams) >= 2 * MAX_STREAMS:
@@ -182,7 +182,7 @@ class Http2Protocol(asyncio.Protocol):
                 self.h2.reset_stream(event.stream_id, ErrorCodes.REFUSED_STREAM)
             return
         if event.stream_id not in self.h2.streams or self.h2.streams[event.stream_id].closed:
-            return  # reset in the very read that it came in
+            return  # reset in the same read that opened it
         scope, fault = read_request(event.headers, self._max_header_bytes)
         self._begin(event.stream_id, scope | self._setting, fault or self.config.loaded_app)
 
@@ -225,7 +225,7 @@ class Http2Protocol(asyncio.Protocol):
             self.streams[event.stream_id].window_opened()
 
     def _on_settings(self, event: events.RemoteSettingsChanged) -> None:
-        # The client says how large our table may grow, and could say four gigabytes.
+        # The client sets how large the encoder's table may grow, up to four gigabytes.
         self.h2.encoder.header_table_size = min(self.h2.encoder.header_table_size, _HEADER_TABLE)
         for stream in self.streams.values():
             stream.window_opened()
@@ -245,7 +245,7 @@ class Http2Protocol(asyncio.Protocol):
             self.h2.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
             self._part()
 
-    # How streams and connections end
+    # The end of streams and connections
 
     def _on_stream_closed(self) -> None:
         self._open -= 1

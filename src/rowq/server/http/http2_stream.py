@@ -27,7 +27,7 @@ __all__ = ["Application", "Stream", "read_request"]
 Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
 LINGER = 1.0
-"""Seconds for which a client may go on sending the body of a request that is answered already."""
+"""Seconds for which a client may continue to send the body of a request that is already answered."""
 
 _ONLY_HTTP1 = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
 _TARGET = re.compile(rb"/[!-\"$-~]*|\*")
@@ -36,7 +36,7 @@ _access = logging.getLogger("uvicorn.access")
 
 
 def refusal(status: int, code: str, error: str) -> Application:
-    """An application that says no."""
+    """An application that answers with this error."""
     body = msgspec.json.encode(Problem(code=code, error=error))
 
     async def refuse(_scope: Any, _receive: Any, send: Send) -> None:
@@ -48,7 +48,7 @@ def refusal(status: int, code: str, error: str) -> Application:
 
 
 def read_request(fields: Iterable[tuple[bytes, bytes]], max_header_bytes: int) -> tuple[dict[str, Any], Application | None]:
-    """The scope that the header fields describe, and what answers in place of the application if they will not do."""
+    """The scope that the header fields describe, and an application that answers with an error if they are invalid."""
     pseudo: dict[bytes, bytes] = {}
     headers: list[tuple[bytes, bytes]] = []
     size = 0
@@ -63,9 +63,9 @@ def read_request(fields: Iterable[tuple[bytes, bytes]], max_header_bytes: int) -
     target = pseudo.get(b":path", b"")
     fault = None
     if size > max_header_bytes:
-        fault = refusal(431, "headers_too_large", f"Request line and headers may have {max_header_bytes} bytes in all: send fewer.")
+        fault = refusal(431, "headers_too_large", f"Request line and headers may have {max_header_bytes} bytes in total: send fewer.")
     elif not _TARGET.fullmatch(target):
-        fault = refusal(400, "invalid_argument", "A request names a path that begins with / and has visible ASCII characters only, no #.")
+        fault = refusal(400, "invalid_argument", "The path must begin with / and have only visible ASCII characters, without #.")
     raw_path, _, query = target.partition(b"?")
     path = raw_path.decode("latin-1")
     scope = {
@@ -103,7 +103,7 @@ class Stream:
         self._on_closed = on_closed
 
         self._pieces: list[bytes] = []
-        self._unread = 0  # flow-controlled bytes that the client has not been given back
+        self._unread = 0  # flow-controlled bytes not yet acknowledged to the client
         self._request_ended = False
         self._end_was_read = False
         self._discards = False
@@ -113,7 +113,7 @@ class Stream:
         self._answering = False
         self._held: tuple[int, Any] | None = None  # status and headers, while the request is not complete
         self._complete = False
-        self._promised: int | None = None  # what is left of content-length
+        self._promised: int | None = None  # the rest of content-length
         self._awaits_continue = (b"expect", b"100-continue") in scope["headers"]
 
     async def run(self, app: Application) -> None:
@@ -125,13 +125,13 @@ class Stream:
             _log.error("Exception in ASGI application\n", exc_info=error)
         finally:
             if not self.closed and not self._answering:
-                await refusal(500, "internal", "The server failed at this request; its log says why.")(self.scope, self.receive, self.send)
+                await refusal(500, "internal", "The server failed to do this; see its log.")(self.scope, self.receive, self.send)
             if not self.closed:
                 self._connection.reset_stream(self.id, ErrorCodes.INTERNAL_ERROR)
                 self._close()
                 self._flush()
 
-    # What the client does
+    # Events from the client
 
     def body_came(self, data: bytes, flow_controlled: int) -> None:
         self._unread += flow_controlled
@@ -153,7 +153,7 @@ class Stream:
         if not self.closed:
             self._close()
 
-    # What the application does
+    # Called by the application
 
     async def receive(self) -> Message:
         if self._awaits_continue and not self.closed and not self._answering:
@@ -226,7 +226,7 @@ class Stream:
             self._connection.send_data(self.id, rest[:room])
             self._flush()
             rest = rest[room:]
-            # A frame a turn, so that a long answer does not keep the others from the window that they share.
+            # One frame per turn of the loop, so that a long answer leaves the others their part of the shared window.
             await asyncio.sleep(0)
         if not self.closed and (rest or last):
             self._connection.send_data(self.id, rest, end_stream=last)
@@ -235,7 +235,7 @@ class Stream:
             self._flush()
 
     async def _room(self, wanted: int) -> int:
-        """How much of so many bytes goes into the next frame; 0 when all of it fits, or nobody wants it any more."""
+        """How many of `wanted` bytes go into the next frame; 0 if all fit, or if the stream is closed."""
         while not self.closed:
             if self._flow.write_paused:
                 await self._flow.drain()
@@ -257,7 +257,7 @@ class Stream:
         self._close()
 
     async def _sit_out_upload(self) -> None:
-        """Lets a client that is answered early finish what it sends: some (curl 7) hang, or lose the answer, if they are cut off."""
+        """Lets a client that is answered early finish sending: some (curl 7) hang, or lose the answer, if they are cut off."""
         self._discards = True
         self._pieces.clear()
         self._give_back()

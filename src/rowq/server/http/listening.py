@@ -1,4 +1,4 @@
-"""Where the server listens: sockets on every address of its host, and TLS. What cannot be had is told in a sentence."""
+"""Where the server listens: sockets on every address of its host, and TLS. Failures raise InvalidArgument."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rowq.errors import InvalidArgument
 from rowq.server.auth.loopback import is_loopback
 
 _OTHER_FILES = 100
-"""The database, its log, the logs, what is listened on."""
+"""Files besides connections: the database and its log, the logs, the listening sockets."""
 _UNUSABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def open_sockets(host: str, port: int, backlog: int, option: str = "--port (or ROWQ_PORT)") -> list[socket.socket]:
-    """`localhost` is usually two addresses; with port 0 all get the same free one."""
+    """`localhost` is usually two addresses; with port 0 all get the same free port."""
     sockets: list[socket.socket] = []
     try:
         for family, address in _addresses(host, port):
@@ -24,7 +24,7 @@ def open_sockets(host: str, port: int, backlog: int, option: str = "--port (or R
             with suppress(_Unusable):
                 sockets.append(_bound(family, (address[0], known, *address[2:]), backlog, option))
         if not sockets:
-            raise InvalidArgument(f"{host} is no address of this machine")
+            raise InvalidArgument(f"{host} is not an address of this machine")
     except BaseException:
         for opened in sockets:
             opened.close()
@@ -33,7 +33,7 @@ def open_sockets(host: str, port: int, backlog: int, option: str = "--port (or R
 
 
 def allow_connections(count: int) -> int:
-    """Raises the number of open files, which many systems set to 1,024, as far as they let us. Returns how many connections fit."""
+    """Raises the limit of open files, 1,024 on many systems, as far as allowed. Returns how many connections fit."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -49,7 +49,7 @@ def allow_connections(count: int) -> int:
 
 
 def is_exposed(sockets: list[socket.socket]) -> bool:
-    """Whether anybody but this machine can get through: by the addresses themselves, since a name may lead anywhere."""
+    """Whether other machines can connect; decided by the addresses, since a name may resolve to anything."""
     return not all(is_loopback(listening.getsockname()[0]) for listening in sockets)
 
 
@@ -58,7 +58,7 @@ def tls_context(cert: str, key: str | None, *, http2: bool) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
     try:
-        # Without an answer here OpenSSL would ask the terminal for the passphrase, and a service would hang.
+        # Without this, OpenSSL would ask the terminal for the passphrase, and a service would hang.
         context.load_cert_chain(cert, key, password=lambda: b"")
     except (OSError, ValueError) as error:
         raise InvalidArgument(f"tls_cert {cert!r} and its key cannot be used: {error}") from None
@@ -73,7 +73,7 @@ def _addresses(host: str, port: int) -> list[tuple[int, tuple[str, int] | tuple[
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise InvalidArgument(f"{host!r} is no host that can be listened on: {error}") from None
+        raise InvalidArgument(f"{host!r} is not a host to listen on: {error}") from None
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
@@ -93,6 +93,6 @@ def _bound(family: int, address: tuple[object, ...], backlog: int, option: str) 
         listening.close()
         if error.errno in _UNUSABLE:
             raise _Unusable from None
-        advice = f": somebody listens there already, choose another {option}" if error.errno == errno.EADDRINUSE else f": {error.strerror}"
-        raise InvalidArgument(f"port {address[1]} of {address[0]} cannot be listened on{advice}") from None
+        advice = f": it is already in use, choose another {option}" if error.errno == errno.EADDRINUSE else f": {error.strerror}"
+        raise InvalidArgument(f"cannot listen on port {address[1]} of {address[0]}{advice}") from None
     return listening

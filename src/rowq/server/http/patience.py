@@ -1,4 +1,4 @@
-"""How the server waits: for slow bodies, and for messages, while watching whether the client is still there."""
+"""How the server waits for slow bodies and for messages, while it watches whether the client is still there."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class ClientGone(Exception):
-    """Nobody is there to answer."""
+    """The client has disconnected."""
 
 
 class Stopwatch:
-    """Ends requests whose body does not arrive. One look a second at all of them costs less than a timer for each."""
+    """Ends requests whose body does not arrive. One check per second for all of them costs less than a timer for each."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -25,7 +25,7 @@ class Stopwatch:
         self._timer: asyncio.TimerHandle | None = None
 
     async def time(self, awaitable: Awaitable[T]) -> T:
-        """Raises TimeoutError once it has taken too long."""
+        """Raises TimeoutError if it takes too long."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is None:
             return await awaitable
@@ -52,7 +52,7 @@ class Stopwatch:
 
 
 async def first_of(work: Awaitable[T], receive: Receive, stop: asyncio.Event) -> T | None:
-    """The work's result; None when the server stops before. Raises ClientGone, with the work cancelled, when the client leaves."""
+    """The result of `work`; None if the server stops before. Cancels it and raises ClientGone if the client leaves."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_disconnected(receive))
     stopped = asyncio.ensure_future(stop.wait())
@@ -73,10 +73,10 @@ async def first_of(work: Awaitable[T], receive: Receive, stop: asyncio.Event) ->
 
 
 def is_gone(receive: Receive) -> bool:
-    """Whether the client has left, asked without waiting: behind a whole body there is nothing to receive but a disconnect."""
+    """Whether the client has left, without waiting: after the whole body, only a disconnect can be received."""
     question = receive()
     try:
-        question.send(None)  # type: ignore[attr-defined]  # an ASGI server gives a coroutine
+        question.send(None)  # type: ignore[attr-defined]  # an ASGI server returns a coroutine
     except StopIteration as answer:
         return bool(answer.value["type"] == "http.disconnect")
     question.close()  # type: ignore[attr-defined]
@@ -89,6 +89,6 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def _end(task: asyncio.Future[Any]) -> None:
-    """Cancels, and waits until it has let go of what it holds. It may finish instead."""
+    """Cancels, and waits until the task has released what it holds. It may finish instead."""
     task.cancel()
     await asyncio.wait((task,))

@@ -1,4 +1,4 @@
-"""Requests in: bodies and query strings as the types of wire.py, with limits on both."""
+"""Reading requests: bodies and query strings as the types of wire.py, with limits on both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_QUERY_FIELDS = 100
 
 
 async def read_body(receive: Receive, limit: int, stopwatch: Stopwatch) -> bytes:
-    """Mostly the whole body is there already."""
+    """Usually the whole body has already arrived."""
     message = await stopwatch.time(receive())
     if message["type"] == "http.disconnect":
         raise ClientGone
@@ -87,10 +87,10 @@ def read_query(query: bytes, kind: type[T], lists: frozenset[str] = frozenset())
                 raise InvalidArgument(f"the query names {name!r} twice")
             else:
                 fields[name] = value
-        fields.pop("token", None)  # the gate's
+        fields.pop("token", None)  # read by authentication
         found = msgspec.convert(fields, kind, strict=False)
         if emptied := [name for name in fields if getattr(found, name) is None]:
-            raise InvalidArgument(f"the query says {fields[emptied[0]]!r} for {emptied[0]}: leave out what you do not want to say")
+            raise InvalidArgument(f"the query has {fields[emptied[0]]!r} for {emptied[0]}: omit the parameter instead")
         return found
     except (msgspec.ValidationError, ValueError) as error:
         raise InvalidArgument(f"the query cannot be read: {_sentence(error)}") from None
@@ -103,7 +103,7 @@ def to_messages(queue: str, body: SendBody) -> list[Prepared]:
     if body.payload is not UNSET or body.payload_base64 is not UNSET:
         raise InvalidArgument("give one message, or several in `messages`, not both")
     if body.priority or not _is_plain(body):
-        raise InvalidArgument("beside `messages` nothing else is possible: give each message its own options")
+        raise InvalidArgument("`messages` cannot be combined with other fields: give each message its own options")
     prepared: list[Prepared] = []
     for message in body.messages:
         try:
@@ -175,9 +175,9 @@ def _too_large(limit: int) -> HttpError:
 
 
 def _lone_surrogate(data: bytes, error: Exception) -> str | None:
-    """What the decoder takes for a text that was cut off."""
+    """A clearer error for a lone surrogate, which the decoder reports as truncated text."""
     lone = _LONE_SURROGATE.search(data) if "truncated" in str(error) or "hex escape" in str(error) else None
-    return None if lone is None else f"{lone[0].decode()} is one half of a character, and the other half is not there"
+    return None if lone is None else f"{lone[0].decode()} is half of a surrogate pair, and the other half is missing"
 
 
 def _sentence(error: Exception) -> str:

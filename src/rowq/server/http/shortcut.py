@@ -1,7 +1,7 @@
-"""A shorter way between the hot routes and the connection than ASGI's messages: the body as it lies there, the answer in one write.
+"""A shorter path between the hot routes and the connection than ASGI's messages: the body as received, the answer in one write.
 
-uvicorn writes the headers and the body of an answer with a system call each, and looks at every header twice. An application that
-has its whole answer at hand can do without. Where there is no such connection (HTTP/2, another server, tests), ASGI serves.
+uvicorn writes the headers and the body of an answer with one system call each, and checks every header twice. An application that has
+its whole answer ready can skip this. Without such a connection (HTTP/2, another server, tests), ASGI is used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _STARTS: dict[int, bytes] = {status: STATUS_LINE[status] for status in HTTPStatu
 
 
 class Shortcut:
-    """The request that a connection is at. One for all its requests: if each had its own, the two would hold each other, and Python
-    would have to search for them instead of letting go of them at once."""
+    """The current request of a connection. One object serves all its requests: one per request would form a reference cycle with the
+    request, which only the garbage collector could free."""
 
     __slots__ = ("_default_headers", "cycle", "is_hurried", "wait_ends")
 
@@ -31,7 +31,7 @@ class Shortcut:
         self._default_headers = default_headers
 
     def body(self, limit: int) -> bytes | None:
-        """The whole body, if it is there already and not too large."""
+        """The whole body, if it has arrived and is not too large."""
         cycle = self.cycle
         if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue or len(cycle.body) > limit:
             return None
@@ -41,7 +41,7 @@ class Shortcut:
         return body
 
     def hurry(self) -> None:
-        """The client no longer wants to wait for messages: it is answered with what is there."""
+        """The client no longer wants to wait for messages: it is answered with what there is."""
         self.is_hurried = True
         if self.wait_ends is not None:
             self.wait_ends.set()
@@ -51,7 +51,7 @@ class Shortcut:
         return self.cycle.disconnected
 
     def answer(self, status: int, body: bytes) -> bool:
-        """False when it has to go the long way: the client reads too slowly, or the connection ends with this answer."""
+        """False if ASGI must be used: the client reads too slowly, or the connection ends with this answer."""
         cycle = self.cycle
         if cycle.disconnected:
             return True
@@ -86,7 +86,7 @@ class ShortcutProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _default_fields(self) -> bytes:
-        """The headers of every answer, put together once a second, when uvicorn makes a new date."""
+        """The headers of every answer, joined once a second, when uvicorn updates the date."""
         fields = self.server_state.default_headers
         if fields is not self._fields_made_of:
             self._fields_made_of = fields

@@ -1,4 +1,4 @@
-"""The data pipeline: an archive of history and audit, reports, replays. PySpark is imported when something is asked of it."""
+"""The data pipeline: an archive of history and audit, reports, replays. PySpark is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Choice", "Source", "archive", "compact", "read_lake", "replay_archiv
 
 
 def __getattr__(name: str) -> Any:
-    """Looked up when it is asked for: whoever only vacuums a lake need not have Arrow."""
+    """Imported on first use: a vacuum of a lake needs no Arrow."""
     from importlib import import_module
 
     if name not in _HOMES:

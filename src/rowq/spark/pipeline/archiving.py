@@ -1,13 +1,13 @@
-"""The archive: lines of history and audit leave the database for a lake, each exactly once, whatever happens in between.
+"""The archive: lines of history and audit move from the database into a lake, each exactly once, whatever happens in between.
 
-plan    a range of settled lines is written down in the database, with how many there are
+plan    a range of settled lines is recorded in the database, with their count
 write   Spark writes them, under a name that no other attempt has
-verify  the footers of the files tell as many rows
+verify  the footers of the files contain as many rows
 publish one version of the manifest names the files: from here on they count
-commit  the database is told
-purge   only now, and only if it is asked for, the lines leave the database
+commit  the database records it
+purge   only now, and only on request, the lines are deleted from the database
 
-A run that was cut off anywhere leaves a plan, and perhaps files that no manifest names. The next run begins with that plan.
+A run interrupted anywhere leaves a plan, and perhaps files that no manifest names. The next run begins with that plan.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Progress = Callable[[int], None]
 
 
 class Archived(msgspec.Struct, frozen=True):
-    """What a run came to."""
+    """The result of a run."""
 
     kind: Kind
     segments: int
@@ -61,7 +61,7 @@ class Archiver:
             self._opened = opened.pop_all()
 
     def pending(self, kind: Kind) -> int:
-        """How many lines wait for a run; changes nothing, and makes nothing."""
+        """How many lines wait for a run. Changes and creates nothing."""
         snapshot = self.lake.manifest.snapshot()
         if snapshot is not None and snapshot.identity != self._identity:
             raise another_database(self.lake.storage.root)
@@ -74,7 +74,7 @@ class Archiver:
             return count_lines(session, kind, max(done, default=0) + 1, settled)[0]
 
     def archive(self, spark: SparkSession, kind: Kind, *, most: int = SEGMENT_LINES, progress: Progress | None = None) -> Archived:
-        """Everything up to a line behind which others may still be writing; `most` lines a segment."""
+        """Archives everything up to the last settled line; `most` lines per segment."""
         snapshot = self._open(kind)
         settled = self._tabular.settled(kind)
         segments = lines = 0
@@ -86,7 +86,7 @@ class Archiver:
         return Archived(kind, segments, lines)
 
     def purge(self, kind: Kind, *, after_ms: int = 0, progress: Progress | None = None) -> int:
-        """Deletes from the database what has been in the lake for so long. Gives how many lines."""
+        """Deletes from the database what has been in the lake for `after_ms`. Gives the number of lines."""
         snapshot = self._open(kind)
         self.lake.check_files(snapshot, kind)
         with self._engine.dialect.reading() as session:
@@ -119,8 +119,8 @@ class Archiver:
         return snapshot
 
     def _compare(self, kind: Kind, known: list[Segment], snapshot: Snapshot) -> None:
-        """Refuses a database that was restored to before the lake, and a lake that was restored to before the database. Another run may
-        be at work: so what the lake had before, the database must know, and what that knows must be in the lake by now."""
+        """Refuses a database restored to a state before the lake, and a lake restored to a state before the database. Another run may be
+        active: so what the lake had before, the database must know, and what the database knows must be in the lake by now."""
         refuse_restored(kind, known, snapshot)
         given = [segment.number for segment in known if segment.state != "intent"]
         if all((kind, number) in snapshot.segments for number in given):
@@ -129,8 +129,8 @@ class Archiver:
         for number in given:
             if (kind, number) not in held:
                 raise LakeMismatch(
-                    f"the database has given segment {number} of {kind} to this lake, whose manifest does not know of it: "
-                    "bring the lake back from a newer backup, or archive into a new one"
+                    f"the database has archived segment {number} of {kind} into this lake, whose manifest lacks it: "
+                    "restore the lake from a newer backup, or archive into a new one"
                 )
 
     def _bring(self, spark: SparkSession, name: str, kind: Kind, segment: Segment) -> int:
@@ -145,7 +145,7 @@ class Archiver:
         return known.rows
 
     def verify(self, kind: Kind, segment: Segment, piece: str) -> list[File]:
-        """Lines that retention or a purge has removed since they were planned need not be there; every other one must."""
+        """Lines removed by retention or a purge since they were planned may be missing; every other one must be there."""
         files = self.lake.written(kind, piece)
         rows = sum(file.rows for file in files)
         if rows != segment.lines:
@@ -153,7 +153,7 @@ class Archiver:
                 left = count_lines(session, kind, segment.first, segment.last)[0]
             if not left <= rows <= segment.lines:
                 raise LakeError(
-                    f"segment {segment.number} of {kind} has {segment.lines:,} lines, and {rows:,} arrived in the lake; nothing was "
+                    f"segment {segment.number} of {kind} has {segment.lines:,} lines, but {rows:,} arrived in the lake; nothing was "
                     "changed in the database: run the archive again"
                 )
         return files
@@ -162,7 +162,7 @@ class Archiver:
         rows = sum(file.rows for file in files)
         span = Range(kind, segment.number, segment.first, segment.last, rows)
         if not self.lake.publish(self._engine.clock.now(), "archived", files, segment=span):
-            self.lake.discard(files)  # another run was quicker with the same segment
+            self.lake.discard(files)  # another run was first with the same segment
 
 
 def archive(
@@ -174,7 +174,7 @@ def archive(
     segment_lines: int = SEGMENT_LINES,
     purge_after_ms: int | None = None,
 ) -> list[Archived]:
-    """Brings a lake up to date; with `purge_after_ms` the database gives up what has been in it for so long."""
+    """Brings a lake up to date; with `purge_after_ms`, deletes from the database what has been in it for that long."""
     with Archiver(url, lake) as archiver:
         results = [archiver.archive(spark, kind, most=segment_lines) for kind in kinds]
         if purge_after_ms is not None:
@@ -184,8 +184,8 @@ def archive(
 
 
 def write(spark: SparkSession, url: str, lake: Lake, kind: Kind, segment: Segment, piece: str) -> None:
-    """Overwrites what the same piece holds, which only a task of the same attempt can have written. Spark puts the files in their
-    places when all of them are whole."""
+    """Overwrites the files of the same piece, which only a task of the same attempt can have written. Spark moves the files into place when
+    all of them are complete."""
     from pyspark.sql import functions as F  # noqa: N812
 
     frame = read_lines(spark, url, kind, segment.first, segment.last, segment.lines)
@@ -196,12 +196,12 @@ def write(spark: SparkSession, url: str, lake: Lake, kind: Kind, segment: Segmen
 
 
 def refuse_restored(kind: Kind, known: list[Segment], snapshot: Snapshot) -> None:
-    """A lake whose manifest is ahead of the database, as of segments that were listed after it was read."""
+    """Refuses a lake whose manifest is ahead of the database, judged by segments listed after the manifest was read."""
     planned = {segment.number: segment for segment in known}
     for held in snapshot.segments.values():
         here = planned.get(held.number)
         if held.kind == kind and (here is None or (here.first, here.last) != (held.first, held.last)):
             raise LakeMismatch(
-                f"the lake has segment {held.number} of {kind}, lines {held.first} to {held.last}, and the database does not know of it: "
-                "it was brought back from a backup. Archive into a new lake, and read this one by itself"
+                f"the lake has segment {held.number} of {kind}, lines {held.first} to {held.last}, but the database does not: "
+                "it was restored from a backup. Archive into a new lake, and read this one separately"
             )

@@ -1,4 +1,4 @@
-"""Plots as SVG text, drawn by hand: lines over time and bars. Colours are classes, so that the page decides what they look like."""
+"""Plots as SVG text: lines over time and bars. Colours are CSS classes, so that the page defines them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from html import escape
 WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 30
 COLOURS = 8
-"""How many the page has."""
+"""How many colours the page has."""
 _DAY = 86_400_000
 _STEPS_MS = (60_000, 300_000, 900_000, 3_600_000, 10_800_000, 21_600_000, 43_200_000, *(days * _DAY for days in (1, 2, 7, 14, 28, 91, 364)))
 _FEW_MARKS, _MOST_MARKS = 40, 120
@@ -21,7 +21,7 @@ Points = Sequence[tuple[int, float]]
 
 
 def lines(series: Mapping[str, Points], label: str, *, unit: str = "") -> str:
-    """One line a name, over time in milliseconds. `label` says it to those who cannot see it."""
+    """One line per name, over time in milliseconds. `label` is the text for screen readers."""
     times = [at for points in series.values() for at, _ in points]
     if not times:
         return ""
@@ -40,7 +40,7 @@ def lines(series: Mapping[str, Points], label: str, *, unit: str = "") -> str:
 
 
 def bars(values: Mapping[str, float], label: str, *, unit: str = "") -> str:
-    """One bar a name, from above to below."""
+    """One bar per name, from top to bottom."""
     if not values:
         return ""
     row, left = 26, 230
@@ -66,7 +66,7 @@ def legend(names: Sequence[str]) -> str:
 
 
 def amount(value: float, unit: str = "") -> str:
-    """A number as people read it; milliseconds become seconds, minutes and hours where they are many."""
+    """A number for people; large amounts of milliseconds become seconds, minutes and hours."""
     if unit == "ms":
         return _span(value)
     if unit == "%":
@@ -90,7 +90,7 @@ def _span(milliseconds: float) -> str:
 
 
 def _scale(most: float, unit: str = "") -> tuple[float, list[float]]:
-    """Where the axis ends, and what stands on it: four or five numbers that are round, in minutes if they are told in minutes."""
+    """Where the axis ends, and its ticks: four or five round numbers, in minutes if they are shown in minutes."""
     size = next((size for size, _ in _SPANS if most >= size), 1) if unit == "ms" else 1
     most = max(most / size, 1e-9)
     step = 10 ** math.floor(math.log10(most / 4))
@@ -99,11 +99,11 @@ def _scale(most: float, unit: str = "") -> tuple[float, list[float]]:
     return size * step * count, [size * step * number for number in range(count + 1)]
 
 
-class _axis:  # noqa: N801  # read as the function that it is
-    """From what is measured to where it is drawn."""
+class _axis:  # noqa: N801  # used as a function
+    """Maps a measured value to a position."""
 
     def __init__(self, first: float, last: float, start: float, end: float) -> None:
-        """A single value stands in the middle."""
+        """A single value is drawn in the middle."""
         self._first, self._start = first, start if last > first else (start + end) / 2
         self._factor = (end - start) / (last - first) if last > first else 0.0
 

@@ -19,17 +19,17 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """All that match everything that is said. Times are milliseconds since 1970 of the death of a dead letter, or of the end of an
+    """All messages that match every given field. Times are milliseconds since 1970: of the death of a dead letter, or of the end of an
     archived message; `since_ms` is included, `until_ms` is not."""
 
     queue: str
     ids: tuple[str, ...] = ()
     reason: str | None = None
-    """Of dead letters only."""
+    """For dead letters only."""
     outcome: str | None = None
-    """Of archived messages only."""
+    """For archived messages only."""
     error: str | None = None
-    """A regular expression that is found somewhere in the last error."""
+    """A regular expression to find anywhere in the last error."""
     since_ms: int | None = None
     until_ms: int | None = None
 
@@ -38,15 +38,15 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         try:
             re.compile(self.error or "")
         except (re.error, OverflowError, RecursionError) as error:
-            raise InvalidArgument(f"{self.error!r} is no regular expression: {error}") from None
+            raise InvalidArgument(f"{self.error!r} is not a regular expression: {error}") from None
 
     def digest(self, *others: str) -> int:
-        """Tells one choice from another."""
+        """Identifies the choice."""
         data = msgspec.json.encode([msgspec.to_builtins(self), *others])
         return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()) >> 2
 
     def takes(self, letter: Message) -> bool:
-        """Whether a dead letter is meant."""
+        """Whether a dead letter matches."""
         at = letter.died_at or 0
         return (
             (not self.ids or letter.id in self.ids)
@@ -57,7 +57,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def among(self, history: DataFrame) -> DataFrame:
-        """The archived messages that are meant."""
+        """The archived messages that match."""
         from pyspark.sql import functions as F  # noqa: N812
 
         frame = history.where(F.col("queue") == self.queue)
@@ -76,7 +76,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_replay_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise InvalidArgument(f"{name!r} is no name for a replay: use 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+        raise InvalidArgument(f"{name!r} is not a name for a replay: use 1 to 64 of the characters A-Z a-z 0-9 . _ -")
     return name
 
 

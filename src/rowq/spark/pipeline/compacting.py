@@ -1,4 +1,4 @@
-"""Compaction: the small files of a day become one. Readers see the one or the other, never both."""
+"""Compaction: the small files of a day become one. Readers see either the old files or the new one."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LARGE = 128 << 20
-"""A file of so many bytes is left alone."""
+"""Files of at least this many bytes are left alone."""
 
 
 class Compacted(msgspec.Struct, frozen=True):
     days: int
     before: int
-    """Files that were put together."""
+    """Files that were merged."""
     after: int
 
 
 def small_files(snapshot: Snapshot) -> dict[tuple[Kind, str], list[File]]:
-    """What there is to put together, by kind and day."""
+    """The files to merge, by kind and day."""
     found: defaultdict[tuple[Kind, str], list[File]] = defaultdict(list)
     for kind in KINDS:
         for file in snapshot.files_of(kind):
@@ -41,7 +41,7 @@ def small_files(snapshot: Snapshot) -> dict[tuple[Kind, str], list[File]]:
 
 
 def compact(spark: SparkSession, path: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None) -> Compacted:
-    """A version of the manifest for each day and kind. The old files stay until a vacuum: somebody may be reading them."""
+    """Writes one version of the manifest per day and kind. The old files stay until a vacuum: readers may still use them."""
     lake = Lake(path)
     small = small_files(lake.snapshot())
     after = 0
@@ -66,8 +66,8 @@ def _put_together(spark: SparkSession, lake: Lake, kind: Kind, files: list[File]
     before, now = sum(file.rows for file in files), sum(file.rows for file in written)
     if before != now:
         lake.discard(written)
-        raise LakeError(f"{before:,} rows of {kind} became {now:,} when they were put together: nothing was changed; look after the disk")
+        raise LakeError(f"{before:,} rows of {kind} became {now:,} when they were merged: nothing was changed; check the disk")
     if not lake.publish(SystemClock().now(), "compacted", written, remove=tuple(file.name for file in files)):
         lake.discard(written)
-        raise LakeBusy("somebody else has compacted the same days at this moment: nothing was changed by this run")
+        raise LakeBusy("another process compacted the same days at the same time: this run changed nothing")
     return written

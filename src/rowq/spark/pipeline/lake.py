@@ -1,7 +1,7 @@
 """A lake: history and audit as Parquet, by day, with a manifest that says which files count.
 
-lake/_manifest/00000000000000000001.json        what came and went, a version a file
-lake/history/date=2026-01-31/piece=7-3f2a9c11/  one piece a segment and attempt, or what several were compacted to
+lake/_manifest/00000000000000000001.json        files added and removed, one version per file
+lake/history/date=2026-01-31/piece=7-3f2a9c11/  one piece per segment and attempt, or the result of compacting several
 lake/audit/date=2026-01-31/piece=…/
 """
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PIECE = "piece"
-"""The column of folders that tells one attempt to write from another. Readers do not see it."""
+"""The partition column that separates attempts to write. Readers do not see it."""
 
 
 class Lake:
-    """`Lake("data/lake")`: a folder, which need not be there yet."""
+    """`Lake("data/lake")`: a folder, which need not exist yet."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.storage: Storage = open_storage(path)
@@ -33,22 +33,22 @@ class Lake:
     def snapshot(self) -> Snapshot:
         found = self.manifest.snapshot()
         if found is None:
-            raise LakeError(f"there is no lake in {self.storage.root}: `rowq pipeline archive` makes one")
+            raise LakeError(f"there is no lake in {self.storage.root}: `rowq pipeline archive` creates one")
         return found
 
     def opened(self, identity: int, now: int) -> Snapshot:
-        """For the database with that identity; made if there is none yet."""
+        """For the database with that identity; created if it does not exist yet."""
         found = self.manifest.append(lambda before: None if before else _first_version(identity, now))
         if found is None or found.identity != identity:
             raise another_database(self.storage.root)
         return found
 
     def attempt(self, name: str) -> str:
-        """The name of a piece that nobody else writes."""
+        """A unique name for a piece."""
         return f"{name}-{secrets.token_hex(4)}"
 
     def written(self, kind: Kind, piece: str) -> list[File]:
-        """The files of a piece, with the rows that their own footers tell."""
+        """The files of a piece, with the row counts from their own footers."""
         from pyarrow import parquet
 
         found = [stored for stored in self.storage.files(kind) if f"/{PIECE}={piece}/" in stored.name and stored.name.endswith(".parquet")]
@@ -63,7 +63,7 @@ class Lake:
         segment: Range | None = None,
         remove: tuple[str, ...] = (),
     ) -> bool:
-        """One more version; False, and nothing changed, where somebody else has published the segment, or replaced the files."""
+        """Writes one more version; False, and nothing changed, if another process has published the segment or replaced the files."""
         is_new = False
 
         def following(before: Snapshot | None) -> Version | None:
@@ -92,18 +92,18 @@ class Lake:
             self.storage.remove(file.name)
 
     def check_files(self, snapshot: Snapshot, kind: Kind) -> None:
-        """Raises an error if one that counts is not there, or not whole: before anything is deleted for its sake."""
+        """Raises an error if a file that counts is missing or incomplete; called before anything is deleted."""
         sizes = {stored.name: stored.size for stored in self.storage.files(kind)}
         wrong = [file.name for file in snapshot.files_of(kind) if sizes.get(file.name) != file.size]
         if wrong:
-            raise LakeError(f"{wrong[0]} is missing in the lake or has another size than its manifest says: bring it back from a backup")
+            raise LakeError(f"{wrong[0]} is missing in the lake or differs in size from its manifest: restore it from a backup")
 
 
 def read_lake(
     spark: SparkSession, path: str | os.PathLike[str], kind: Kind, *, since: str | None = None, until: str | None = None
 ) -> DataFrame:
-    """All lines of a kind in a lake, as its manifest says, with a column `date`. `since` and `until` are days (2026-01-31), both
-    included, and spare the files of all others.
+    """All lines of a kind in a lake, according to its manifest, with a column `date`. `since` and `until` are days (2026-01-31), both
+    included; files of other days are not read.
 
     >>> read_lake(spark, "data/lake", "history", since="2026-01-01").groupBy("queue").count()  # doctest: +SKIP
     """

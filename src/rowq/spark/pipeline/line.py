@@ -1,4 +1,4 @@
-"""Lines of history and audit on their way through Spark: a range of line numbers, read by as many tasks as it is worth."""
+"""Lines of history and audit in Spark: a range of line numbers, read by a suitable number of tasks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST_TASKS = 200
 LINE = "line"
 """The column with the number of a line."""
 MOMENT: dict[Kind, str] = {"history": "finished_at", "audit": "at"}
-"""The column that says on which day a line belongs."""
+"""The column that determines the day of a line."""
 
 _TYPES = {"int64": "bigint", "string": "string", "binary": "binary"}
 
 
 def ddl(kind: Kind) -> str:
-    """The columns of a kind as Spark spells them."""
+    """The columns of a kind as Spark DDL."""
     return ", ".join(f"`{field.name}` {_spelled(field.type)}" for field in SCHEMAS[kind])
 
 
@@ -41,7 +41,7 @@ def read_lines(
 
 
 def day(kind: Kind) -> Column:
-    """The day of a line in UTC, whatever the zone of the session is."""
+    """The day of a line in UTC, whatever the timezone of the session."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.date_from_unix_date(F.floor(F.unix_millis(F.col(MOMENT[kind])) / 86_400_000).cast("int"))

@@ -1,6 +1,6 @@
-"""The manifest of a lake: numbered versions, each a small JSON file that is written once, and says which files came and went.
+"""The manifest of a lake: numbered versions, each a small JSON file that is written once and lists files added and removed.
 
-What is in the lake is what the manifest says. A file that no version names is what somebody left who did not come to the end.
+The manifest defines what is in the lake. A file that no version names was left by a run that did not finish.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_TRIES = 20
 
 
 class File(msgspec.Struct, frozen=True):
-    """A Parquet file, by its name from the root of the lake."""
+    """A Parquet file, by its path from the root of the lake."""
 
     name: str
     rows: int
@@ -34,12 +34,12 @@ class File(msgspec.Struct, frozen=True):
 
     @property
     def date(self) -> str:
-        """The day that its rows are of, as in the name of its folder."""
+        """The day of its rows, as in the name of its folder."""
         return self.name.partition("/date=")[2].partition("/")[0]
 
 
 class Range(msgspec.Struct, frozen=True):
-    """A segment as the lake knows it: which lines of the database it holds."""
+    """A segment in the lake: which lines of the database it holds."""
 
     kind: Kind
     number: int
@@ -49,7 +49,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a lake. `identity` tells of which database it is, `lake` which lake of that one."""
+    """One version of a lake. `identity` identifies its database, `lake` the lake among those of that database."""
 
     version: int
     format: int = FORMAT
@@ -63,7 +63,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What is in the lake as of a version."""
+    """The content of the lake as of a version."""
 
     version: int
     lake: str
@@ -71,7 +71,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     segments: Mapping[tuple[str, int], Range]
     """By kind and number."""
     files: Mapping[str, File]
-    """By name, in the order in which they came."""
+    """By name, in the order in which they were added."""
 
     def files_of(self, kind: str) -> list[File]:
         return [file for file in self.files.values() if file.kind == kind]
@@ -89,16 +89,16 @@ class Manifest:
         self._storage = storage
 
     def snapshot(self) -> Snapshot | None:
-        """As of the newest version; None where there is no lake yet."""
+        """As of the newest version; None if there is no lake yet."""
         found: Snapshot | None = None
         for number, name in enumerate(filter(_NAME.fullmatch, self._storage.names(FOLDER)), 1):
             if name != _name(number):
-                raise LakeError(f"version {number} of the lake's manifest is missing: bring {FOLDER}/{_name(number)} back from a backup")
+                raise LakeError(f"version {number} of the lake's manifest is missing: restore {FOLDER}/{_name(number)} from a backup")
             found = _follow(found, self._read(number))
         return found
 
     def append(self, next_version: Callable[[Snapshot | None], Version | None]) -> Snapshot | None:
-        """Writes what follows from the newest version; asked again whenever somebody else was quicker, and None leaves it as it is."""
+        """Writes the version that follows the newest one; called again whenever another process was first. None writes nothing."""
         for _ in range(_MOST_TRIES):
             before = self.snapshot()
             version = next_version(before)
@@ -106,13 +106,13 @@ class Manifest:
                 return before
             if self._storage.put_new(f"{FOLDER}/{_name(version.version)}", msgspec.json.encode(version)):
                 return _follow(before, version)
-        raise LakeBusy("others write to the lake again and again at this moment; nothing of this was written: try again")
+        raise LakeBusy("other processes keep writing to the lake; nothing was written: try again")
 
     def _read(self, number: int) -> Version:
         try:
             version = msgspec.json.decode(self._storage.read(f"{FOLDER}/{_name(number)}"), type=Version)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise LakeError(f"{FOLDER}/{_name(number)} is no version of a manifest ({error}): bring it back from a backup") from None
+            raise LakeError(f"{FOLDER}/{_name(number)} is not a version of a manifest ({error}): restore it from a backup") from None
         if version.format > FORMAT:
             raise LakeError(f"the lake was written by a newer rowq, in format {version.format}; this one reads {FORMAT}: upgrade it")
         return version

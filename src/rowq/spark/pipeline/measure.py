@@ -1,4 +1,4 @@
-"""What the reports measure, each as a DataFrame by queue and hour (UTC), from lines of history and audit."""
+"""The measurements of the reports, each a DataFrame by queue and hour (UTC), from lines of history and audit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 LIFE = ("seq", "queue", "sent_at", "leased_at", "finished_at", "attempts", "consumer")
-"""What a report knows of a message from its beginning to its end."""
+"""What a report uses of a message's life."""
 _COUNTED = ("delivered", "acked", "nacked", "rejected", "lease_expired", "rescheduled", "expired", "dead", "failed", "redriven")
 _ENTERS = ("enqueued", "redriven")
 _LEAVES = ("acked", "dead", "failed", "expired", "superseded", "deleted", "purged")
@@ -20,7 +20,7 @@ _QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
 
 
 def throughput(audit: DataFrame) -> DataFrame:
-    """How many messages were sent, delivered, acked, … in an hour."""
+    """How many messages were sent, delivered, acked, … per hour."""
     from pyspark.sql import functions as F  # noqa: N812
 
     counts = [
@@ -32,8 +32,8 @@ def throughput(audit: DataFrame) -> DataFrame:
 
 
 def lives(history: DataFrame, audit: DataFrame) -> DataFrame:
-    """Every message that was acked or has a line in the history: when it was sent, leased for the last time, and finished. What a
-    queue does not keep is put together from its audit."""
+    """Every message that was acked or is in the history: when it was sent, last leased, and finished. For queues that keep no history, this
+    is reconstructed from the audit."""
     from pyspark.sql import functions as F  # noqa: N812
 
     kept = history.select(*LIFE)
@@ -54,8 +54,8 @@ def lives(history: DataFrame, audit: DataFrame) -> DataFrame:
 
 
 def latency(lives: DataFrame) -> DataFrame:
-    """How long messages waited (from sending to their last lease) and were worked on (from there to the end), in milliseconds. The
-    sketches can be merged: `kll_merge_agg_bigint` gives the quantiles of a day, or of all queues."""
+    """How long messages waited (from sending to their last lease) and were processed (from there to the end), in milliseconds. The sketches
+    can be merged: `kll_merge_agg_bigint` gives the quantiles of a day, or of all queues."""
     from pyspark.sql import functions as F  # noqa: N812
 
     times = lives.where(F.col("sent_at").isNotNull() & F.col("leased_at").isNotNull() & F.col("finished_at").isNotNull()).select(
@@ -110,7 +110,7 @@ def retries(audit: DataFrame) -> DataFrame:
 
 
 def dead_letters(audit: DataFrame) -> DataFrame:
-    """How many messages died, by reason, and which share that is of all that left the queue in the same hour."""
+    """How many messages died, by reason, and their share of all that left the queue in the same hour."""
     from pyspark.sql import functions as F  # noqa: N812
 
     at = hour("at").alias("hour")
@@ -121,7 +121,7 @@ def dead_letters(audit: DataFrame) -> DataFrame:
 
 
 def failures(audit: DataFrame) -> DataFrame:
-    """Errors that mean the same, put together: how often, on how many messages, from when to when, and one of them as it was."""
+    """Errors grouped by meaning: how often, on how many messages, from when to when, and one example."""
     from pyspark.sql import functions as F  # noqa: N812
 
     unsaid = F.when(F.col("event") == "lease_expired", "the lease expired").otherwise("no reason given")
@@ -141,7 +141,7 @@ def failures(audit: DataFrame) -> DataFrame:
 
 
 def fingerprinted(error: Column) -> Column:
-    """As `fingerprint` does it, inside Spark."""
+    """The same as `fingerprint`, inside Spark."""
     from pyspark.sql import functions as F  # noqa: N812
 
     replaced = reduce(lambda column, rule: F.regexp_replace(column, rule[0], rule[1]), RULES, F.substring(error, 1, LOOKED_AT))
@@ -149,7 +149,7 @@ def fingerprinted(error: Column) -> Column:
 
 
 def consumers(audit: DataFrame, lives: DataFrame) -> DataFrame:
-    """What each consumer did, and how long it takes for a message."""
+    """What each consumer did, and how long it takes per message."""
     from pyspark.sql import functions as F  # noqa: N812
 
     names = ("delivered", "acked", "nacked", "rejected", "lease_expired")
@@ -163,8 +163,8 @@ def consumers(audit: DataFrame, lives: DataFrame) -> DataFrame:
 
 
 def depth(audit: DataFrame) -> DataFrame:
-    """How many messages were in the queue at the end of an hour: those that came before, less those that had left. A message whose
-    coming is in no line was there from the beginning."""
+    """How many messages were in the queue at the end of an hour: arrivals so far, less departures. A message whose arrival is not recorded
+    was there from the beginning."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -181,7 +181,7 @@ def depth(audit: DataFrame) -> DataFrame:
 
 
 def hour(column: str, step_seconds: int = 3600) -> Column:
-    """The beginning of the hour, whatever the zone of the session is."""
+    """The start of the hour, whatever the timezone of the session."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.timestamp_seconds(F.floor(F.unix_seconds(F.col(column)) / step_seconds) * step_seconds)
@@ -194,7 +194,7 @@ def _when(event: str, column: str) -> Column:
 
 
 def _apart(later: str, earlier: str) -> Column:
-    """Milliseconds; clocks that disagree do not make a message wait less than nothing."""
+    """Milliseconds, at least 0: clocks may disagree."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.greatest(F.lit(0), F.unix_millis(F.col(later)) - F.unix_millis(F.col(earlier)))

@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing beside it: no script, no font, no picture from elsewhere; light and dark."""
+"""A report as one self-contained HTML page: no scripts, fonts or images from elsewhere; light and dark."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from rowq.spark.pipeline.chart import legend
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """One question and its answer: a sentence, a plot, and the same figures as a table."""
+    """One section: a sentence, a plot, and the same figures as a table."""
 
     title: str
     sentence: str
     plot: str = ""
     """SVG, made by `chart`."""
     names: Sequence[str] = ()
-    """What the colours of the plot mean."""
+    """The names of the plot's colours."""
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     left_out: int = 0
-    """Rows that a page has no room for."""
+    """How many rows the page omits."""
 
     @property
     def is_wide(self) -> bool:
-        """Whether the table needs the whole width: beside the plot its words would be broken to pieces."""
+        """Whether the table needs the full width: next to the plot its words would break."""
         texts = sum(not right for right in _numeric(self)) if self.rows else 0
         return len(self.columns) > 6 or texts > 2
 
@@ -34,7 +34,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     facts: Sequence[tuple[str, str]]
-    """Figures at a glance: what, how many."""
+    """Key figures: name and value."""
     sections: Sequence[Section]
     footer: str
 
@@ -65,7 +65,7 @@ def _section(section: Section) -> str:
 
 def _table(section: Section) -> str:
     if not section.rows:
-        return '<p class="nothing">Nothing in this time.</p>'
+        return '<p class="nothing">No data in this period.</p>'
     numeric = _numeric(section)
     head = "".join(f'<th scope="col"{_align(right)}>{escape(name)}</th>' for name, right in zip(section.columns, numeric, strict=True))
     body = "".join(f"<tr>{_cells(row, numeric)}</tr>" for row in section.rows)
@@ -75,7 +75,7 @@ def _table(section: Section) -> str:
 
 
 def _numeric(section: Section) -> list[bool]:
-    """Which columns hold nothing but numbers."""
+    """Which columns contain only numbers."""
     return [all(_is_number(row[at]) for row in section.rows) for at in range(len(section.columns))]
 
 

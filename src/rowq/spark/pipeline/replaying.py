@@ -1,7 +1,7 @@
 """Replays: dead letters go back into their queue, archived messages are sent again, each once, at a rate.
 
-A replay has a name. What it takes is fixed when it is first run; run again under the same name, it goes on where it was cut off, and
-when it is through it finds nothing more to do.
+A replay has a name. Its selection is fixed on the first run; run again under the same name, it continues where it was interrupted, and
+finds nothing to do once it is complete.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ Progress = Callable[[int], None]
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """What a run came to."""
+    """The result of a run."""
 
     matching: int
-    """Messages that are meant and, at this run, still there to be replayed."""
+    """Messages that match and are, at this run, still there to be replayed."""
     replayed: int
     """By this run."""
     before: int = 0
-    """By runs before it."""
+    """By earlier runs."""
     without_body: int = 0
-    """Archived without a payload, as their queue said: they cannot be sent again."""
+    """Archived without a payload, as configured for their queue: they cannot be sent again."""
 
 
 def replay_dead(
@@ -62,8 +62,8 @@ def replay_dead(
     actor: str | None = None,
     progress: Progress | None = None,
 ) -> Replayed:
-    """Dead letters back into their queue: same id, same place, as if new. Those that died after the first run began are not meant, so
-    that one that dies once more is not taken twice."""
+    """Puts dead letters back into their queue: same id, same place, as if new. Those that died after the first run began are excluded, so
+    that a message that dies again is not taken twice."""
     if choice.outcome is not None:
         raise InvalidArgument("dead letters have a reason, not an outcome: choose them by reason")
     check_rate(rate)
@@ -90,8 +90,8 @@ def replay_archived(
     actor: str | None = None,
     progress: Progress | None = None,
 ) -> Replayed:
-    """Archived messages sent again, as new ones, with headers that tell where they come from; into their queue, or into `to`. What is
-    archived after the first run began is not meant."""
+    """Sends archived messages again, as new ones, with headers that say where they come from; into their queue, or into `to`. Messages
+    archived after the first run began are excluded."""
     if choice.reason is not None:
         raise InvalidArgument("archived messages have an outcome, not a reason: choose them by outcome")
     queue = check_own_name(to or choice.queue)
@@ -120,7 +120,7 @@ def replay_archived(
 def _publish(
     publisher: Publisher, meant: DataFrame, lines: array[int], name: str, queue: str, chunk: int, done: int, rate: float | None
 ) -> Iterator[int]:
-    """A chunk after another, each under its number: whoever publishes it a second time is told so. Gives how many were sent."""
+    """One chunk after another, each under its number, so that a repetition is detected. Gives how many were sent."""
     mapping = Mapping(queue=queue, payload="payload", format="format", headers="headers", key="key", group="group", priority="priority")
     started, sent = monotonic(), 0
     for number, first in enumerate(range(done * chunk, len(lines), chunk), done + 1):
@@ -138,17 +138,17 @@ def _publish(
 
 
 def _publish_surely(publisher: Publisher, writer: str, number: int, stage: tuple[str, int]) -> bool:
-    """A commit whose answer was lost is asked for again: it is published once in any case."""
+    """Repeats a commit whose answer was lost: it is published once in any case."""
     for _ in range(_MOST_DOUBTS):
         try:
             return publisher.publish(writer, number, [stage])
         except OutcomeUnknown:
             continue
-    raise OutcomeUnknown("the database did not say whether a chunk was published, again and again: run the replay again, it goes on")
+    raise OutcomeUnknown("the database repeatedly did not confirm whether a chunk was published: run the replay again to continue")
 
 
 def _marked(meant: DataFrame, name: str) -> DataFrame:
-    """With headers that tell of the replay; those of an earlier one give way."""
+    """Adds the headers of the replay; they replace those of an earlier one."""
     from pyspark.sql import functions as F  # noqa: N812
 
     own = F.coalesce(F.from_json("headers", "map<string,string>"), F.from_json(F.lit("{}"), "map<string,string>"))
@@ -166,7 +166,7 @@ def _begun(engine: Engine, name: str, digest: int, upto: int, chunk: int, *, dry
         course = engine.act(Begin(name, digest, upto, chunk))
     if course.choice != digest:
         raise InvalidArgument(
-            f"the replay {name!r} was begun with another choice of messages: say the same again, or give this one a new name"
+            f"the replay {name!r} was started with another selection of messages: use the same options, or give this one a new name"
         )
     return course
 

@@ -1,4 +1,4 @@
-"""Reports: what happened in queues, from a lake, from a database, or from both, as DataFrames and as Parquet."""
+"""Reports: what happened in queues, from a lake, a database, or both, as DataFrames and as Parquet."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _COLUMNS: dict[Kind, tuple[str, ...]] = {
     "history": measure.LIFE,
     "audit": ("line", "at", "queue", "seq", "event", "attempt", "actor", "detail"),
 }
-"""All that a report looks at: payloads stay where they are."""
+"""All columns that a report reads: payloads are not fetched."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the lines come from. With both, the lake tells of all that is in it, and the database of what has come since."""
+    """Where the lines come from. With both, the lake provides all that is in it, and the database what has been added since."""
 
     lake: str | os.PathLike[str] | None = None
     url: str | None = None
@@ -43,7 +43,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reports(NamedTuple):
-    """One DataFrame a question."""
+    """One DataFrame per measurement."""
 
     throughput: DataFrame
     latency: DataFrame
@@ -55,8 +55,8 @@ class Reports(NamedTuple):
 
 
 def reports(spark: SparkSession, source: Source, *, persist: bool = False) -> Reports:
-    """Nothing is read before a DataFrame is asked for its rows. `persist`: the lines are read once for all of them, and kept by Spark
-    for as long as the session lives.
+    """Reads nothing before a DataFrame is asked for its rows. `persist`: the lines are read once for all reports, and cached by Spark for
+    as long as the session lives.
 
     >>> reports(spark, Source(url="sqlite:///jobs.db")).failures.show()  # doctest: +SKIP
     """
@@ -76,7 +76,7 @@ def reports(spark: SparkSession, source: Source, *, persist: bool = False) -> Re
 
 
 def write_reports(found: Reports, folder: str | os.PathLike[str]) -> None:
-    """Each as Parquet, in a folder of its name; one that is there is replaced."""
+    """Each as Parquet, in a folder of its name; an existing one is replaced."""
     for name, frame in found._asdict().items():
         frame.coalesce(1).write.mode("overwrite").parquet(os.path.join(os.fspath(folder), name))  # noqa: PTH118  # may be any URL
 
@@ -102,7 +102,7 @@ def _lines(spark: SparkSession, source: Source, kind: Kind) -> DataFrame:
 
 
 def _hot_lines(spark: SparkSession, url: str, kind: Kind, lake: Lake | None, snapshot: Snapshot | None) -> list[DataFrame]:
-    """What the lake does not have yet, as far as it is settled."""
+    """Settled lines that the lake does not have yet."""
     with closing(open_engine(url, upkeep=False, migrate=False)) as engine, closing(open_tabular(url)) as tabular:
         if lake is not None and snapshot is not None and snapshot.identity != engine.dialect.identity():
             raise another_database(lake.storage.root)

@@ -1,4 +1,4 @@
-"""Where a lake keeps its files: the few things that the manifest and the vacuum ask of a file system."""
+"""Where a lake keeps its files: the few operations that the manifest and the vacuum need from a file system."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from urllib.parse import unquote, urlsplit
 from rowq.errors import InvalidArgument
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""With one slash, too: a URL that was taken for a path has lost the other. One letter is a drive."""
+"""One slash is enough: a URL that was handled as a path has lost the other. A single letter is a drive."""
 
 
 class Stored(NamedTuple):
-    """A file: its name from the root of the lake, with slashes."""
+    """A file: its path from the root of the lake, with slashes."""
 
     name: str
     size: int
@@ -31,34 +31,34 @@ class Storage(ABC):
     """Names are paths below the root of the lake. Only `put_new` has to be atomic: an object store has a conditional put for it."""
 
     root: str
-    """As Spark is told it."""
+    """As Spark gets it."""
 
     @abstractmethod
     def put_new(self, name: str, data: bytes) -> bool:
-        """Writes a file that was not there, whole and for good; False, and nothing written, if it was."""
+        """Writes a new file, complete and durable; False, and nothing written, if it already exists."""
 
     @abstractmethod
     def read(self, name: str) -> bytes: ...
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, without it, in order; none where there is no such folder."""
+        """The names of the files in a folder, without its path, in order; none if the folder does not exist."""
 
     @abstractmethod
     def files(self, folder: str) -> Iterator[Stored]:
-        """All files below a folder, without the checksums that belong to one of them."""
+        """All files below a folder, without their checksum files."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """With the checksum that Spark puts beside it. A file that is gone already is no error."""
+        """Also removes the checksum that Spark puts next to it. A missing file is not an error."""
 
     @abstractmethod
     def path(self, name: str) -> str:
-        """As Spark and Arrow are told it."""
+        """As Spark and Arrow get it."""
 
 
 class Folder(Storage):
-    """A folder that the driver and all executors see: a local disk, or one that they share."""
+    """A folder that the driver and all executors see: a local disk, or a shared one."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -73,7 +73,7 @@ class Folder(Storage):
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(draft, target)  # unlike a rename, it fails where somebody was quicker
+            os.link(draft, target)  # unlike a rename, it fails if another process was first
         except FileExistsError:
             return False
         finally:
@@ -91,7 +91,7 @@ class Folder(Storage):
 
     def files(self, folder: str) -> Iterator[Stored]:
         for path in sorted((self._root / folder).rglob("*")):
-            with suppress(FileNotFoundError):  # whoever writes there removes his drafts
+            with suppress(FileNotFoundError):  # writers remove their drafts meanwhile
                 if path.is_file() and not (path.suffix == ".crc" and path.with_name(path.name[1:-4]).exists()):
                     facts = path.stat()
                     yield Stored(path.relative_to(self._root).as_posix(), facts.st_size, int(facts.st_mtime * 1000))
@@ -100,7 +100,7 @@ class Folder(Storage):
         path = self._root / name
         path.unlink(missing_ok=True)
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        with suppress(OSError):  # not empty: others are in it
+        with suppress(OSError):  # not empty: it has other files
             for parent in path.relative_to(self._root).parents[:-2]:
                 (self._root / parent).rmdir()
 
@@ -115,7 +115,7 @@ def open_storage(lake: str | os.PathLike[str]) -> Storage:
     if not text.strip():
         raise InvalidArgument("a lake needs a folder: name one, such as lake or /data/lake")
     if scheme is not None and scheme[1].lower() != "file":
-        raise InvalidArgument(f"a lake is a folder that this machine sees, and {scheme[1]}: is none: name a path, or mount the store")
+        raise InvalidArgument(f"a lake is a folder that this machine sees, which {scheme[1]}: is not: name a path, or mount the store")
     return Folder(Path(text if scheme is None else unquote(urlsplit(text).path)))
 
 

@@ -1,4 +1,4 @@
-"""Vacuum: files that no longer count, and files of those who did not come to the end, leave the lake after some days."""
+"""Vacuum: removes files that no longer count, and files of unfinished runs, after some days."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowq.spark.pipeline.storage import Stored
 from rowq.store.stream.segment import KINDS
 
 KEEP_MS = 7 * 86_400_000
-"""For so long somebody may still be writing a file, or reading one that was replaced."""
+"""For this long a file may still be being written, or a replaced one read."""
 
 
 class Vacuumed(msgspec.Struct, frozen=True):
@@ -24,12 +24,12 @@ class Vacuumed(msgspec.Struct, frozen=True):
 
 
 def vacuum(path: str | os.PathLike[str], *, older_than_ms: int = KEEP_MS, dry_run: bool = False) -> Vacuumed:
-    """Removes them; with `dry_run` only tells which."""
+    """Removes them; with `dry_run` only reports them."""
     if older_than_ms < 0:
-        raise InvalidArgument("a vacuum cannot leave less than nothing: give a duration of 0 or more")
+        raise InvalidArgument("a vacuum takes a duration of 0 or more")
     lake = Lake(path)
     cutoff = SystemClock().now() - older_than_ms
-    # In this order: what is published between the two is in the manifest, or too young.
+    # In this order: a file published between the two is in the manifest, or too young.
     stored = [file for folder in (*KINDS, FOLDER) for file in lake.storage.files(folder) if file.written_at <= cutoff]
     live = lake.snapshot().files
     gone = [file for file in stored if file.name not in live and not _is_version(file)]

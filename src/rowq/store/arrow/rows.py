@@ -1,4 +1,4 @@
-"""Tables as Arrow from the rows of a snapshot, for databases that have no way of their own."""
+"""Tables as Arrow, built from the rows of a snapshot, for databases without native Arrow support."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowq.store.dialect import Dialect, Session, Snapshot
 
 
 class _Rows:
-    """From the rows of a session."""
+    """A snapshot that reads the rows of a session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -32,4 +32,4 @@ class RowReader:
             yield _Rows(session)
 
     def close(self) -> None:
-        """The connections are the dialect's."""
+        """Nothing to do: the connections belong to the dialect."""

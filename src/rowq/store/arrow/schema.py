@@ -1,8 +1,7 @@
-"""What the tables look like to whoever reads them as Arrow, and how that is made of what a database gives: column by column, never
-row by row.
+"""The Arrow schemas of the tables, and the conversion from what a database returns: column by column, never row by row.
 
-Times are timestamps in UTC; one that no calendar can write is NULL. `payload` is what was sent, byte for byte, and
-`payload_text` the same as text where it is JSON.
+Times are timestamps in UTC; a time beyond the calendar is NULL. `payload` holds the bytes that were sent, and
+`payload_text` the same as text if it is JSON.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "audit": pa.schema(_AUDIT),
 }
 PLACE_COLUMNS = pa.schema({"_stream": TEXT, "_batch": NUMBER, "_place": NUMBER})
-"""Where in a batch of a stream a message stands."""
+"""A message's place in a batch of a stream."""
 
 _BODY = (
     *("seq", "queue", "id", "sent_at", "format", "payload", "headers", "key", "group", "priority", "ttl_ms", "deadline"),
@@ -110,10 +109,10 @@ GIVEN: dict[str, tuple[str, ...]] = {
     "table_audit": ("line", "at", "queue", "seq", "event", "attempt", "actor", "detail"),
     "table_slice": (*_BODY, *_LEASE, "_place"),
 }
-"""What the queries of tabular.sql give, in their order. All else that a schema has is NULL there."""
+"""The columns of each query in tabular.sql, in order. All other columns of the schema are NULL."""
 
 _TEXTS_AS_BYTES = {"headers", "backoff", "keys_if_undelivered"}
-"""JSON that the database keeps as bytes."""
+"""JSON that the database stores as bytes."""
 _STAGED_TYPES = dict.fromkeys(PREPARED_COLUMNS, NUMBER) | {
     **dict.fromkeys(("queue", "message_key", "group_key", "own_id"), TEXT),
     **dict.fromkeys(("payload", "headers", "backoff", "kv_keys"), BYTES),
@@ -122,7 +121,7 @@ _ROWS_AT_ONCE, _BYTES_AT_ONCE = 10_000, 32 << 20
 
 
 def batches_of(rows: Iterator[tuple[object, ...]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """What a driver gives row by row, gathered; large payloads make smaller batches."""
+    """Collects a driver's rows into batches; large payloads make smaller batches."""
     weigh = names.index("payload") if "payload" in names else None
     taken: list[tuple[object, ...]] = []
     size = 0
@@ -163,20 +162,20 @@ def to_staged(stage: str, first: int, now: int, messages: Sequence[Prepared]) ->
 
 
 def _array(values: Sequence[object], type: pa.DataType) -> pa.Array:
-    """Most columns say the same in every row, and need not be looked at value by value."""
+    """Most columns hold the same value in every row and are not converted value by value."""
     if values.count(values[0]) == len(values):
         return pa.repeat(pa.scalar(values[0], type), len(values))
     return pa.array(values, type)
 
 
 def picked(query: str, schema: pa.Schema) -> list[str]:
-    """What a query has to give for the columns of a schema; one at least, so that the rows can be counted."""
+    """The columns that a query must return for a schema; at least one, so that the rows can be counted."""
     wanted = set(schema.names) | ({"payload", "format"} if "payload_text" in schema.names else set())
     return [name for name in GIVEN[query] if name in wanted] or [GIVEN[query][0]]
 
 
 def shaped(given: pa.RecordBatch, schema: pa.Schema, **constants: str | int) -> pa.RecordBatch:
-    """The columns of a schema from those of a query; `constants` are the same in every row."""
+    """Builds the columns of a schema from those of a query; `constants` are the same in every row."""
     count = given.num_rows
     arrays = [
         pa.repeat(pa.scalar(constants[field.name], field.type), count) if field.name in constants else _column(given, field)
@@ -197,7 +196,7 @@ def _column(given: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 def _text_of(payloads: pa.Array, formats: pa.Array) -> pa.Array:
-    """Where all of it is JSON, as almost always, no byte is copied."""
+    """If every payload is JSON, as almost always, no bytes are copied."""
     is_text = pc.equal(_cast(formats, NUMBER), 1)
     payloads = _cast(payloads, BYTES)
     if not pc.all(is_text, skip_nulls=True).as_py():
@@ -206,7 +205,7 @@ def _text_of(payloads: pa.Array, formats: pa.Array) -> pa.Array:
 
 
 def _to_time(millis: pa.Array) -> pa.Array:
-    """A time that no calendar reaches is meant as never."""
+    """A time beyond the calendar means never."""
     latest = pc.max(millis).as_py()
     if latest is not None and latest > LAST_MS:
         millis = pc.if_else(pc.less_equal(millis, LAST_MS), millis, pa.scalar(None, NUMBER))
@@ -214,7 +213,7 @@ def _to_time(millis: pa.Array) -> pa.Array:
 
 
 def _cast(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """A column that is NULL throughout comes as any type."""
+    """A column that is all NULL may have any type."""
     if values.type == wanted:
         return values
     return pa.nulls(len(values), wanted) if values.null_count == len(values) else values.cast(wanted)

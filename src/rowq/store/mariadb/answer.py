@@ -1,5 +1,5 @@
-"""What the server answers, read from its packets. The driver's own reader asks for each value of each row in several calls, which
-took longer than all else that a receive does."""
+"""Reads the server's answers from its packets. The driver's own reader makes several calls for each value, which took longer than
+everything else in a receive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pymysql.constants import COMMAND, FIELD_TYPE
 from rowq.store.dialect import Row
 
 Raw = Any
-"""A pymysql.Connection: what is needed here of it, its stubs do not tell of."""
+"""A pymysql.Connection; its type stubs lack the attributes used here."""
 Reader = Callable[[bytes], Any] | None
 
 _BINARY = 63
@@ -19,22 +19,22 @@ _NUMBERS = (FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.LONG, FIELD_TYPE.INT24
 _FRACTIONS = (FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE, FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL)
 _OK, _NULL, _TWO_BYTES, _THREE_BYTES, _END = 0x00, 0xFB, 0xFC, 0xFD, 0xFE
 _END_BYTES = 9
-"""A packet that begins like an end and is longer is a row with a very long first value."""
+"""A longer packet that begins like an end is a row with a very long first value."""
 
 
 class Answer(NamedTuple):
     rows: list[Row]
     matched: int = 0
-    """Rows that were written."""
+    """How many rows were written."""
     number: int = 0
-    """The last AUTO_INCREMENT, or what LAST_INSERT_ID was set to."""
+    """The last AUTO_INCREMENT value, or the value that LAST_INSERT_ID was set to."""
 
 
 Asking = Callable[[Raw, list[bytes]], Answer]
 
 
 def ask(raw: Raw, statements: list[bytes]) -> Answer:
-    """Says them all at once, and gives the answer to the last. Behind one that fails nothing is done any more."""
+    """Sends all statements at once and returns the answer to the last. After a failed statement the server runs no more of them."""
     say(raw, b";".join(statements))
     for _ in statements[1:]:
         _read(raw)
@@ -46,7 +46,7 @@ def say(raw: Raw, text: bytes) -> None:
 
 
 def read_one_by_one(raw: Raw) -> Iterator[Row]:
-    """The rows of the next answer as they arrive. Nothing else can be said before the last one was read."""
+    """Yields the rows of the next answer as they arrive. Nothing else can be sent before the last row was read."""
     data = _packet(raw)
     if data[0] == _OK:
         _learn_status(raw, data, _number(data, _number(data, 1)[1])[1])
@@ -85,9 +85,9 @@ def _read_columns(raw: Raw, head: bytes) -> list[Reader]:
 
 
 def _reader(column: bytes) -> Reader:
-    """By the fixed end of a column's description: character set, length, type, flags, decimals."""
+    """Chosen by the fixed-size end of a column definition: character set, length, type, flags, decimals."""
     kind, decimals = column[-6], column[-3]
-    if kind in _NUMBERS or (kind == FIELD_TYPE.NEWDECIMAL and decimals == 0):  # a sum of whole numbers is a decimal
+    if kind in _NUMBERS or (kind == FIELD_TYPE.NEWDECIMAL and decimals == 0):  # the sum of integers is a decimal
         return int
     if kind in _FRACTIONS:
         return float
@@ -113,7 +113,7 @@ def _row(data: bytes, readers: list[Reader]) -> Row:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of as many bytes as its first one says, and where the next value begins."""
+    """A length-encoded integer, and where the next value begins."""
     size = data[at]
     if size < _NULL:
         return size, at + 1
@@ -122,7 +122,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _learn_status(raw: Raw, data: bytes, at: int) -> None:
-    """Whether a transaction is open, and how texts are quoted: the driver remembers it."""
+    """Updates the driver's server status: whether a transaction is open, and how strings are quoted."""
     raw.server_status = int.from_bytes(data[at : at + 2], "little")
 
 

@@ -1,4 +1,4 @@
-"""Connections to MariaDB and MySQL: those that write, and those that read beside them."""
+"""Connections to MariaDB and MySQL, for writing and for reading."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ from rowq.store.mariadb.statement import MariadbQueries
 from rowq.store.server.connections import Connections, Refused
 
 IMPATIENT = 1
-"""How many seconds a transaction in a fast lane waits for a row that somebody else holds, before it makes room: the least there is."""
+"""How many seconds an impatient transaction waits for a row that another one has locked: the minimum that the server allows."""
 _WAIT_TIMEOUT = 60
-"""The server ends a connection that says nothing for so many seconds, and lets go of what it has locked: its process may be gone."""
+"""Seconds after which the server closes a silent connection and releases its locks: its process may be gone."""
 _IDLE_FOR_LONG = 45.0
 _CONNECT_TIMEOUT = 10.0
 _PORT = 3306
 _SWITCHES = {"ssl_verify_cert", "ssl_verify_identity", "ssl_disabled"}
 _SPELLINGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _FLAGS = CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS
-"""Rows that match are counted, also where they are as they should be already; and what belongs together is said at once."""
+"""Count matched rows, even if an update does not change them; and allow several statements in one packet."""
 
-# Values are quoted by these rules, whatever the server's own are. What MariaDB alone knows stands in a comment that only MariaDB reads.
+# Values are quoted for this sql_mode, whatever the server's own is. Only MariaDB reads the comment, with settings that MySQL does not have.
 _RULES = "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
 _WRITING = f"""\
 SET SESSION {_RULES}, autocommit = 0, sql_safe_updates = 1, innodb_lock_wait_timeout = {IMPATIENT}, lock_wait_timeout = {{timeout}},
 wait_timeout = {_WAIT_TIMEOUT} /*M! , idle_transaction_timeout = 30, in_predicate_conversion_threshold = 0 */;
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"""
-"""Safe updates: a list of keys is looked up by the index, however small the table, and never by a scan that waits for locks. And it stays
-a list: of a thousand keys MariaDB would make a table, and may then read ours from its beginning (a fifth of the time of a large ack)."""
+"""Safe updates: a list of keys is looked up by the index, however small the table, and never by a scan that waits for locks. The threshold
+keeps it a list: MariaDB would turn a thousand keys into a table and might scan ours from its beginning (a fifth of the time of a large
+ack)."""
 _READING = f"""\
 SET SESSION {_RULES}, autocommit = 1, sql_safe_updates = 1, lock_wait_timeout = {{timeout}}, wait_timeout = 3600, net_write_timeout = 3600;
 SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"""
-"""Whoever walks through many messages may take a while over each; nothing is locked meanwhile."""
+"""Long timeouts: a caller that iterates over many messages may take a while for each; nothing is locked meanwhile."""
 
 
 class Connection:
-    """One of them, with the session that it carries from transaction to transaction."""
+    """A connection with its session, which it keeps from transaction to transaction."""
 
     def __init__(self, raw: Raw, descriptor: int, session: MariadbSession) -> None:
         self.raw = raw
@@ -57,11 +58,11 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """What can be read from a connection that was asked nothing is its end."""
+        """If an idle connection is readable, the server has closed it."""
         return self.raw.open and running() - self.used_at < _IDLE_FOR_LONG and not _is_readable(self._descriptor)
 
     def begin(self, lock_wait: int) -> MariadbSession:
-        """A transaction begins with whatever is said next."""
+        """The next statement begins a transaction."""
         if lock_wait == self._lock_wait:
             self.session.begin()
         else:
@@ -70,9 +71,9 @@ class Connection:
         return self.session
 
     def rolls_back(self) -> bool:
-        """False when the connection is of no use any more."""
+        """False if the connection is no longer usable."""
         if not self.session.has_spoken:
-            self._lock_wait = 0  # what was to be said first was never said
+            self._lock_wait = 0  # the SET statement was never sent
             return True
         if self.session.is_amid:
             return False
@@ -88,7 +89,7 @@ class Connection:
 
 
 class MariadbConnections(Connections[Connection]):
-    """`draw` gives the first of so many new seqs."""
+    """`draw` returns the first of the given number of new seqs."""
 
     def __init__(
         self, parameters: dict[str, Any], queries: MariadbQueries, draw: Callable[[int], int], *, where: str, timeout: float, writing: bool
@@ -109,19 +110,19 @@ class MariadbConnections(Connections[Connection]):
             raw: Raw = pymysql.connect(**_known_to_the_driver(self._parameters), defer_connect=True)
             opened = _socket(self._parameters, self._timeout)
             descriptor = opened.fileno()
-            raw._secure = opened.family == socket.AF_UNIX  # passwords may go down a socket of this machine as they are
+            raw._secure = opened.family == socket.AF_UNIX  # a local socket may carry passwords in plain text
             raw.connect(opened)
-            raw._read_timeout = None  # for the greeting only: an answer may take as long as it takes
+            raw._read_timeout = None  # the timeout is for the handshake only: an answer may take any time
             ask(raw, self._settings)
             session = MariadbSession(raw, self._queries, self._draw)
             session.learn_limits()
-        except (pymysql.MySQLError, OSError, RuntimeError) as error:  # the last where it lacks a package for the server's passwords
+        except (pymysql.MySQLError, OSError, RuntimeError) as error:  # RuntimeError: a package for the server's authentication is missing
             raise Refused(refusal(error, self.where), may_pass=may_pass(error)) from error
         return Connection(raw, descriptor, session)
 
 
 def checked(parameters: dict[str, Any]) -> dict[str, Any]:
-    """What a URL said, as the driver takes it."""
+    """Converts a URL's parameters to the driver's."""
     if not parameters.get("database"):
         raise InvalidArgument("the URL names no database: mariadb://user:password@host/database")
     known = dict(parameters)
@@ -132,9 +133,9 @@ def checked(parameters: dict[str, Any]) -> dict[str, Any]:
     if "password" in known:
         known["password"] = known["password"].encode()  # text would be sent as Latin-1
     if "ssl_ca" in known:
-        known.setdefault("ssl_verify_cert", True)  # the driver would take any certificate all the same
+        known.setdefault("ssl_verify_cert", True)  # otherwise the driver accepts any certificate
     if "unix_socket" in known and not any(name.startswith("ssl_") for name in known):
-        known["ssl_disabled"] = True  # nobody can listen in
+        known["ssl_disabled"] = True  # a local socket cannot be intercepted
     return known
 
 
@@ -150,7 +151,7 @@ def _known_to_the_driver(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _socket(parameters: dict[str, Any], timeout: float) -> socket.socket:
-    """Of our own making: the driver's does not notice for hours that the host at the other end is gone."""
+    """Replaces the driver's socket, which takes hours to notice that the other host is gone."""
     path = parameters.get("unix_socket")
     if path is not None:
         opened = socket.socket(socket.AF_UNIX)
@@ -164,7 +165,7 @@ def _socket(parameters: dict[str, Any], timeout: float) -> socket.socket:
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": int(max(timeout, 10) * 1000)}.items():
-        if hasattr(socket, name):  # not every system has them all
+        if hasattr(socket, name):  # not every system has all of them
             opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return opened
 

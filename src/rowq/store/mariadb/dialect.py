@@ -22,10 +22,10 @@ from rowq.store.mariadb.watermark import MariadbWatermark
 from rowq.store.retry import TryAgain
 from rowq.store.server.dialect import ServerDialect
 
-# Read and rendered once in a process, however many brokers it opens.
+# Read and rendered once per process, however many brokers it opens.
 _queries = cache(MariadbQueries)
 _SNAPSHOT = b"START TRANSACTION READ ONLY"
-"""Of the moment of the first look at a table. A snapshot from the very beginning could not read tables that are made in between."""
+"""The snapshot is taken at the first read. WITH CONSISTENT SNAPSHOT could not read tables that are created in between."""
 _MOST_DRAWS = 3
 _ACCEPTED = "a connection of PyMySQL or mysqlclient, a Connection or Session of SQLAlchemy on one of these, or Django's connection"
 
@@ -37,7 +37,7 @@ class Mariadb(ServerDialect[Connection]):
         *("unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"),
         *("ssl_verify_cert", "ssl_verify_identity", "ssl_disabled"),
     )
-    """What a URL may say beside host, port, user, password and database."""
+    """URL parameters besides host, port, user, password and database."""
 
     def __init__(self, parameters: dict[str, Any], where: str, *, timeout: float) -> None:
         """`where` names the database in messages, without a password."""
@@ -105,10 +105,10 @@ class Mariadb(ServerDialect[Connection]):
 
     @contextmanager
     def migrating(self) -> Iterator[Session]:
-        """Every statement commits by itself, so a migration that is cut off is run again from its beginning."""
+        """Every statement commits by itself, so an interrupted migration is run again from its beginning."""
         with self.asking() as session:
             if session.rows("lock_migrations", seconds=int(self.timeout))[0][0] != 1:
-                raise StoreBusy(f"somebody else is making the tables at {self.where}: try again in a moment")
+                raise StoreBusy(f"another process is creating the tables at {self.where}: try again in a moment")
             try:
                 yield session
             finally:
@@ -138,7 +138,7 @@ class Mariadb(ServerDialect[Connection]):
 
     @contextmanager
     def asking(self) -> Iterator[MariadbSession]:
-        """A session in which every statement stands for itself."""
+        """A session in which every statement is a transaction of its own."""
         connection = self._readers.take()
         connection.session.begin()
         try:
@@ -149,12 +149,12 @@ class Mariadb(ServerDialect[Connection]):
                 raise self._failure(error) from error
             raise
         if connection.session.is_amid:
-            connection.close()  # rows are on their way that nobody wants any more
+            connection.close()  # unread rows are still on their way
         else:
             self._readers.give_back(connection)
 
     def _let_go(self, connections: MariadbConnections, connection: Connection) -> None:
-        """Rolls back, also what a lock that came too late has left standing: that ends a statement only, not its transaction."""
+        """Rolls back. This is needed after a lock timeout too, which ends only the statement and not its transaction."""
         if connection.rolls_back():
             connections.give_back(connection)
         else:
@@ -167,7 +167,7 @@ class Mariadb(ServerDialect[Connection]):
         return translate(error, self.where)
 
     def _draw(self, count: int) -> int:
-        """On a connection of its own, so that senders do not wait for one another's commits. A number that was lost is never missed."""
+        """On a connection of its own, so that producers do not wait for each other's commits. Numbers that are lost leave harmless gaps."""
         for _ in range(_MOST_DRAWS - 1):
             with suppress(TryAgain):
                 return self._draw_once(count)
@@ -185,7 +185,7 @@ class Mariadb(ServerDialect[Connection]):
             raise StoreUnavailable(f"{refused} [{self.where}]")
 
     def _asking_of(self, connection: Raw) -> Asking:
-        """How to talk to the server on an application's connection."""
+        """The function that sends statements on an application's connection, chosen by its driver."""
         if isinstance(connection, pymysql.Connection):
             return ask
         if "MySQLdb" in packages_of(connection) and hasattr(connection, "next_result"):

@@ -1,4 +1,4 @@
-"""What `rowq doctor` looks at on MariaDB and MySQL: the server, its settings and our tables, and who else is in our way there."""
+"""What `rowq doctor` checks on MariaDB and MySQL: the server, its settings, our tables, and other sessions that block us."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rowq.store.policy import read_settings
 from rowq.store.server.doctor import clock, tables
 
 _OLDEST_GOOD = {"MariaDB": (10, 6), "MySQL": (8, 0)}
-"""The first that pass over locked rows."""
+"""The first versions with SKIP LOCKED."""
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 _FULL = 0.9
-"""Of the connections that there may be."""
+"""Of the maximum number of connections."""
 _LONG = 60
-"""Seconds for which a transaction of somebody else may be open."""
+"""Seconds for which another session's transaction may be open."""
 _LONG_LOCKED = 10
 _MANY_VERSIONS = 500_000
 _WITH_A_ROW = 256 << 10
-"""Bytes that may go down the wire together with a payload."""
+"""Bytes that may be sent together with a payload."""
 _SETTINGS = (
     *("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin", "sync_binlog", "binlog_format"),
     *("read_only", "super_read_only", "innodb_read_only", "tx_isolation", "transaction_isolation", "max_allowed_packet", "max_connections"),
@@ -33,13 +33,13 @@ _HIDDEN = "transactions of others are hidden: GRANT PROCESS ON *.* to this user 
 
 
 class _Server(msgspec.Struct, frozen=True):
-    """What several findings need to know."""
+    """What several checks need."""
 
     release: str
     settings: dict[str, str]
     status: dict[str, str]
     transactions: list[_Transaction] | None
-    """The oldest first; None where this user may not see them."""
+    """The oldest first; None if this user may not see them."""
 
     def has(self, name: str, *values: str) -> bool:
         return self.settings.get(name, "").upper() in values
@@ -79,7 +79,7 @@ def examine(session: Session) -> list[Finding]:
 
 
 def refused_release(release: str) -> str | None:
-    """What is wrong with a server that is too old for us."""
+    """The complaint about a server that is too old; None if it is supported."""
     product, oldest = _product(release), _OLDEST_GOOD[_product(release)]
     match = _RELEASE.search(release)
     if match is None or (int(match[1]), int(match[2])) >= oldest:
@@ -143,7 +143,7 @@ def _binary_log(server: _Server) -> Finding:
 
 
 def _isolation(server: _Server) -> Finding:
-    """Ours is set on every connection; the server's is what an application's own transactions begin with."""
+    """rowq sets its level on every connection; the server's default applies to an application's own transactions."""
     level = server.settings.get("transaction_isolation") or server.settings.get("tx_isolation", "")
     ok = level.upper() != "SERIALIZABLE"
     advice = None
@@ -155,7 +155,7 @@ def _isolation(server: _Server) -> Finding:
 
 
 def _packets(session: Session, server: _Server) -> Finding:
-    """Quoted, a payload is at most twice as long."""
+    """Quoting at most doubles a payload."""
     stored = [Settings(), *(read_settings(row[1]) for row in session.rows("read_all_settings"))]
     largest = max(resolve(settings).max_payload_bytes for settings in stored)
     most = int(server.settings["max_allowed_packet"])
@@ -167,7 +167,7 @@ def _packets(session: Session, server: _Server) -> Finding:
 def _connections(server: _Server) -> Finding:
     used, most = int(server.status["Threads_connected"]), int(server.settings["max_connections"])
     ok = used < most * _FULL
-    advice = None if ok else "soon nobody can connect: raise max_connections, or end what idles"
+    advice = None if ok else "soon nothing can connect: raise max_connections, or close idle connections"
     return Finding("connections", ok, f"{used} of {most} in use", advice)
 
 
@@ -176,7 +176,7 @@ def _oldest_snapshot(server: _Server) -> Finding:
         return Finding("oldest snapshot", True, "not visible to this user", _HIDDEN)
     oldest = server.transactions[0] if server.transactions else None
     if oldest is not None and oldest.seconds >= _LONG:
-        advice = f"it keeps everything alive that was deleted since: let it end, or KILL {oldest.id}"
+        advice = f"rows deleted since then cannot be removed: let it end, or KILL {oldest.id}"
         return Finding("oldest snapshot", False, str(oldest), advice)
     return Finding("oldest snapshot", True, "none is held" if oldest is None else f"{oldest.seconds} s old")
 
@@ -191,7 +191,7 @@ def _locks(server: _Server) -> Finding:
 
 
 def _deleted_rows(session: Session, server: _Server) -> Finding:
-    """What was deleted and is not cleared away yet, since somebody might still see it."""
+    """Deleted rows that are not purged yet, because a snapshot may still see them."""
     length = server.status.get("Innodb_history_list_length")
     try:
         count = int(length if length is not None else session.rows("read_history_length")[0][0])
@@ -200,5 +200,5 @@ def _deleted_rows(session: Session, server: _Server) -> Finding:
             raise
         return Finding("deleted rows", True, "not visible to this user", _HIDDEN)
     ok = count < _MANY_VERSIONS
-    advice = None if ok else "every receive walks over them in the end: end the oldest transaction, or raise innodb_purge_threads"
+    advice = None if ok else "every receive walks over them: end the oldest transaction, or raise innodb_purge_threads"
     return Finding("deleted rows", ok, f"{count:,} transactions to clear away", advice)

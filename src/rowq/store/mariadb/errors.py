@@ -1,4 +1,4 @@
-"""The error codes of MariaDB, MySQL and their driver as errors of ours, each with what to do."""
+"""Translates the error codes of MariaDB, MySQL and their driver into rowq's errors, each with advice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pymysql.constants import CR, ER
 from rowq.errors import RowqError, SchemaMismatch, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from rowq.store.retry import ConnectionLost, TryAgain, WouldWait
 
-# Those that the driver has no name for.
+# Codes that the driver does not name.
 _TABLE_CHANGED = 1412
 _BINLOG_BY_STATEMENT = 1665
 _READ_ONLY_TRANSACTION = 1792
@@ -23,7 +23,7 @@ _IDLE_FOR_TOO_LONG = 4031
 
 _FULL = (StoreFull, "no room left on the disk of {where}; nothing was written: free some space")
 _SLOW = (StoreBusy, "{where} did not finish in time; nothing was written: try again, or raise timeout")
-_RIGHTS = (StoreUnavailable, "the user has not the rights that rowq needs at {where}: GRANT them, or let an owner run `rowq migrate`")
+_RIGHTS = (StoreUnavailable, "the user lacks rights that rowq needs at {where}: GRANT them, or let an owner run `rowq migrate`")
 _READ_ONLY = (StoreReadOnly, "{where} may not be written: is it a replica? Give the address of the primary")
 _NO_MORE = (StoreBusy, "{where} gives this user no more connections: raise its max_user_connections")
 _OVERTAKEN = (TryAgain, "another transaction got in the way at {where}; nothing was written: try again")
@@ -34,8 +34,8 @@ _MEANINGS: dict[int, tuple[type[RowqError], str]] = {
     ER.TABLE_DEF_CHANGED: _OVERTAKEN,
     _TABLE_CHANGED: _OVERTAKEN,
     ER.LOCK_TABLE_FULL: (TryAgain, "{where} ran out of memory for locks; nothing was written: try again"),
-    ER.DUP_ENTRY: (TryAgain, "somebody else wrote the same key at {where} at that moment; nothing was written: try again"),
-    ER.LOCK_WAIT_TIMEOUT: (WouldWait, "a row is locked by somebody else at {where}; nothing was written: look for a long transaction"),
+    ER.DUP_ENTRY: (TryAgain, "another transaction wrote the same key at {where} at the same moment; nothing was written: try again"),
+    ER.LOCK_WAIT_TIMEOUT: (WouldWait, "another transaction has locked a row at {where}; nothing was written: look for a long one"),
     ER.QUERY_INTERRUPTED: _SLOW,
     _STATEMENT_TIMEOUT: _SLOW,
     _STATEMENT_TIMEOUT_OF_MYSQL: _SLOW,
@@ -58,23 +58,23 @@ _MEANINGS: dict[int, tuple[type[RowqError], str]] = {
     ER.BAD_DB_ERROR: (StoreUnavailable, "the database does not exist at {where}: create it first"),
     ER.NO_SUCH_TABLE: (SchemaMismatch, "a table of rowq is missing at {where}: run `rowq migrate`"),
     ER.BAD_FIELD_ERROR: (SchemaMismatch, "a column of rowq is missing at {where}: run `rowq migrate`"),
-    _BINLOG_BY_STATEMENT: (StoreUnavailable, "{where} logs statements, from which no replica could follow: set binlog_format = ROW"),
+    _BINLOG_BY_STATEMENT: (StoreUnavailable, "{where} logs statements, which replicas cannot follow: set binlog_format = ROW"),
 }
 
 NEVER_SENT = CR.CR_SERVER_GONE_ERROR
-"""The driver's code for a statement that did not leave this machine as a whole: the server has not run it."""
+"""The driver's code for a statement that was not sent completely: the server has not run it."""
 _GONE = {
     *(NEVER_SENT, CR.CR_SERVER_LOST, CR.CR_SERVER_LOST_EXTENDED, ER.SERVER_SHUTDOWN, ER.NORMAL_SHUTDOWN),
     *(_CONNECTION_KILLED, _SESSION_KILLED, _IDLE_FOR_TOO_LONG),
-    0,  # what the driver says of a connection that was closed on this side
+    0,  # the driver's code for a connection that was closed on this side
 }
 _NO_SPACE = re.compile(r"\b(?:error|errno:?|errcode:?) 28\b|no space left", re.IGNORECASE)
-"""What several other codes say of a full disk."""
+"""How several other codes report a full disk."""
 _MAY_PASS = {*_GONE, CR.CR_CONNECTION_ERROR, CR.CR_CONN_HOST_ERROR, ER.CON_COUNT_ERROR, ER.TOO_MANY_USER_CONNECTIONS, ER.USER_LIMIT_REACHED}
 
 
 def code_of(error: BaseException | None) -> int | None:
-    """None for what is no error of the driver, or one without a code."""
+    """None for errors that are not the driver's or have no code."""
     if isinstance(error, MySQLError) and error.args and isinstance(error.args[0], int):
         return error.args[0]
     return None
@@ -90,29 +90,29 @@ def translate(error: MySQLError, where: str) -> RowqError:
 
 
 def is_lost(error: BaseException | None) -> bool:
-    """Whether there is no connection any more."""
+    """Whether the connection is lost."""
     return code_of(error) in _GONE
 
 
 def is_elsewhere(error: MySQLError) -> bool:
-    """Whether there are no tables of ours where this connection leads."""
+    """Whether this connection's database does not contain rowq's tables."""
     return code_of(error) in (ER.NO_SUCH_TABLE, ER.UNKNOWN_TABLE, ER.NO_DB_ERROR, ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR)
 
 
 def is_forbidden(error: MySQLError) -> bool:
-    """Whether this user lacks a right that one can do without."""
+    """Whether this user lacks an optional right."""
     return code_of(error) in (ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR)
 
 
 def refusal(error: Exception, where: str) -> RowqError:
-    """Why there is no connection."""
+    """The error for a failed attempt to connect."""
     usual = (StoreUnavailable, "cannot connect to {where}: is it running, and are host and port right?")
     kind, text = _MEANINGS.get(code_of(error) or 0, usual)
     return kind(f"{text.format(where=where)} [{_reason(error)}]")
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether the next try to connect may succeed."""
+    """Whether another attempt to connect may succeed."""
     return isinstance(error, OSError) or code_of(error) in _MAY_PASS
 
 

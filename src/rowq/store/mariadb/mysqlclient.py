@@ -1,4 +1,4 @@
-"""What the server answers through mysqlclient (MySQLdb), whose connections an application may bring. rowq opens none of its own with it."""
+"""Reads the server's answers through mysqlclient (MySQLdb), for connections that an application brings. rowq's own use PyMySQL."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pymysql.err import OperationalError
 from rowq.store.mariadb.answer import Answer, Raw
 
 _TEXT = ((FLAG.BINARY, bytes), (None, str))
-"""By the character set of the column: the driver sets the flag for bytes only, whatever the collation is."""
+"""By the column's character set: the driver sets the flag for bytes only, whatever the collation is."""
 
 
 def _decimal(text: str) -> int | float:
-    return float(text) if "." in text else int(text)  # a sum of whole numbers is a decimal
+    return float(text) if "." in text else int(text)  # the sum of integers is a decimal
 
 
-# The connection has readers of its own, to which an application may have added.
+# Used instead of the connection's own converters, which an application may have changed.
 _READERS: dict[int, Any] = {
     **dict.fromkeys((FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.LONG, FIELD_TYPE.INT24, FIELD_TYPE.LONGLONG), int),
     **dict.fromkeys((FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE), float),
@@ -30,7 +30,7 @@ _READERS: dict[int, Any] = {
 
 
 def ask(raw: Raw, statements: list[bytes]) -> Answer:
-    """As `mariadb_answer.ask`, and with the errors of that driver, which have the same codes."""
+    """Like `rowq.store.mariadb.answer.ask`. Errors are raised as PyMySQL's, which have the same codes."""
     try:
         raw.query(b";".join(statements))
         for _ in statements[1:]:

@@ -1,4 +1,4 @@
-"""How MariaDB runs named queries: what is written goes down the wire together with the next question, or with the commit."""
+"""How MariaDB runs named queries: writes are buffered and sent together with the next read, or with the commit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rowq.store.mariadb.errors import code_of
 from rowq.store.mariadb.statement import MariadbQueries, quoting, runs
 
 _PIECE_BYTES = 1 << 20
-"""What waits for the next question is not more than about that, nor is an insert of several rows."""
+"""The approximate limit for buffered writes, and for an insert of several rows."""
 _MARGIN = 128 << 10
-"""Below the server's limit: a body comes back in one row with its headers and its key, and those must fit as well."""
+"""Kept below the server's limit: a body is read in one row with its headers and key, which must fit too."""
 
 _quote = quoting(backslashes=True)
 _quote_plainly = quoting(backslashes=False)
@@ -29,7 +29,7 @@ class MariadbSession(Session):
     _deletes_in_a_row = True
 
     def __init__(self, raw: Raw, queries: MariadbQueries, draw: Callable[[int], int], ask: Asking = ask) -> None:
-        """`draw` gives the first of so many new seqs; `ask` talks to the server as the driver of the connection does."""
+        """`draw` returns the first of the given number of new seqs; `ask` sends statements in the way of the connection's driver."""
         self._raw: Raw = raw
         self._ask_server = ask
         self._queries = queries
@@ -42,7 +42,7 @@ class MariadbSession(Session):
         self.begin()
 
     def learn_limits(self) -> None:
-        """How much the server takes at once."""
+        """Reads how many bytes the server accepts at once."""
         self._limit(self.rows("read_limits")[0][0])
 
     def _limit(self, most_bytes: int) -> None:
@@ -50,19 +50,19 @@ class MariadbSession(Session):
         self._piece_bytes = min(_PIECE_BYTES, self._most_bytes // 2)
 
     def begin(self, *statements: bytes) -> None:
-        """What must be said first is said with the first question."""
+        """The statements are sent together with the first query."""
         self._waiting = list(statements)
         self._waiting_bytes = 0
         self.has_spoken = False
-        """Since the transaction began."""
+        """Whether anything was sent since the transaction began."""
         self.has_written = False
         self.is_ending = False
-        """The commit is on its way."""
+        """Whether the commit was sent."""
         self.is_amid = False
-        """Something was said that is not answered yet: whoever was interrupted then must not ask on."""
+        """Whether an answer is outstanding: after an interrupt the connection must not be used."""
 
     def finish(self, statement: bytes) -> None:
-        """The last word of the transaction, with all that waits."""
+        """Sends the last statement of the transaction, together with the buffered writes."""
         if self.has_spoken or self._waiting:
             statements = self._gathered(statement)
             self.is_ending = True
@@ -98,7 +98,7 @@ class MariadbSession(Session):
         return self._draw(count)
 
     def draw_last(self, count: int) -> int:
-        """The last of so many new seqs, for a session that commits every statement by itself."""
+        """The last of `count` new seqs, for a session that commits every statement by itself."""
         return self._ask(self._queries.statement("draw_seqs").of_one({"count": count}, self._quote)).number
 
     def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
@@ -133,7 +133,7 @@ class MariadbSession(Session):
         return self._send(self._gathered(statement))
 
     def _gathered(self, statement: bytes) -> list[bytes]:
-        """The statement behind what waits, as far as both can be said at once."""
+        """The buffered writes and the statement, if both can be sent at once."""
         if not self._says_several or self._waiting_bytes + len(statement) > self._piece_bytes:
             self.send_waiting()
         statements = [*self._waiting, statement]
@@ -150,7 +150,7 @@ class MariadbSession(Session):
         try:
             answer = self._ask_server(self._raw, statements)
         except MySQLError:
-            self.is_amid = False  # an error is an answer, behind which comes nothing
+            self.is_amid = False  # an error is the last answer
             raise
         self.is_amid = False
         return answer
@@ -165,20 +165,20 @@ def _are_of_one_rank(rows: Sequence[Row]) -> bool:
 
 
 class JoinedSession(MariadbSession):
-    """On an application's connection, inside its transaction, whose isolation is its own affair: where it is REPEATABLE READ, the room
-    between the rows of a range is locked as well, and that in front of it."""
+    """On an application's connection, inside its transaction, with the application's isolation level: at REPEATABLE READ, deleting a range
+    would also lock the gaps between its rows and before it."""
 
     _deletes_in_a_row = False
 
     def join(self) -> int:
-        """Learns what there is to know, and gives the identity of the queue that lives there."""
+        """Reads the connection's limits and quoting rules; returns the identity of its database."""
         identity, most_bytes, self._is_safe, has_plain_backslashes = self.rows("read_joined")[0]
         self._limit(most_bytes)
         self._quote = _quote_plainly if has_plain_backslashes else _quote
         return int(identity)
 
     def has_transaction(self) -> bool:
-        """Whether one is open where every statement commits by itself: else a savepoint is forgotten at once."""
+        """Whether a transaction is open on an autocommit connection: without one, a savepoint is released at once."""
         self._ask(b"SAVEPOINT rowq_within")
         try:
             self._ask(b"RELEASE SAVEPOINT rowq_within")
@@ -190,7 +190,7 @@ class JoinedSession(MariadbSession):
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """What goes wrong from here on is undone, and all else is left to the application."""
+        """On an error, everything since the savepoint is rolled back; the rest is left to the application."""
         self.begin(b"SAVEPOINT rowq_within", *([] if self._is_safe else [b"SET SESSION sql_safe_updates = 1"]))
         try:
             yield
@@ -207,7 +207,7 @@ class JoinedSession(MariadbSession):
 
     def _go_back(self) -> None:
         if self.is_amid:
-            self._raw.close()  # what it would hear next is not the answer to what it asks
+            self._raw.close()  # the next answer would belong to an earlier statement
         self.begin()
         self._ask(b"ROLLBACK TO SAVEPOINT rowq_within")
         self._ask(b"RELEASE SAVEPOINT rowq_within")

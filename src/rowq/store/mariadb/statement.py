@@ -1,4 +1,4 @@
-"""Named queries as MariaDB's driver sends them: text with the values in it, since it binds none. Every value goes through `quote`."""
+"""Named queries as text with quoted values, because MariaDB's driver does not bind parameters. Every value goes through `quote`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rowq.store.query import VALUES, Queries
 Quote = Callable[[Any], bytes]
 
 _OF_ONE_TABLE = re.compile(r"FOR UPDATE OF [a-z]\b")
-"""MariaDB locks the rows of all tables of a statement."""
+"""MariaDB has no OF: it locks the rows of all tables of a statement."""
 _UPSERT = re.compile(r"ON CONFLICT \([a-z_, ]+\) DO UPDATE\s+SET ")
 _UPSERT_NOTHING = re.compile(r"ON CONFLICT \(([a-z_]+)[a-z_, ]*\) DO NOTHING")
 _EXCLUDED = re.compile(r"\bexcluded\.([a-z_]+)")
 _FROM_KEYS = re.compile(r"(\sFROM rowq_(?!(?:history|streamed)\b)[a-z_]+(?: [a-z])?)(?=\n[^;]*\bIN \(:)")
-"""Lists are of primary keys, but for those that the history and the ledger are asked for."""
+"""Lists hold primary keys, except in queries of the history and the ledger."""
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)(?:\[\])?")
 _DELETE = re.compile(r"(DELETE FROM rowq_(?!(?:dead|own_ids)\b)[a-z_]+\s+WHERE )(?:(?:\s+AND )?[a-z_]+ = :[a-z_]+)+")
-"""Dead letters and own ids go one by one: other indexes of their tables begin with the queue, and many keys might be looked for in one of
-those, among all that the queue has."""
+"""Dead letters and own ids are deleted one by one: other indexes of their tables begin with the queue too, and for a list of keys MariaDB
+might scan all rows of the queue in one of those."""
 _EQUALITY = re.compile(r"([a-z_]+) = :([a-z_]+)")
 
 
@@ -42,7 +42,7 @@ def _render(text: str) -> str:
     text = _UPSERT.sub("ON DUPLICATE KEY UPDATE ", text)
     text = _UPSERT_NOTHING.sub(r"ON DUPLICATE KEY UPDATE \1 = VALUES(\1)", text)
     text = _EXCLUDED.sub(r"VALUES(\1)", text)
-    # Joined as written, and by the key: a small table would be scanned otherwise, and rows that others have locked be waited for.
+    # Join in the written order and by the key: otherwise a small table is scanned, which waits for rows locked by other transactions.
     text = text.replace("\nJOIN ", "\nSTRAIGHT_JOIN ")
     return text if text.startswith("DELETE") else _FROM_KEYS.sub(r"\1 FORCE INDEX (PRIMARY)", text)
 
@@ -64,7 +64,7 @@ class Statement:
         return self._pieces % tuple([quote(values[name]) for name in self._names])
 
     def of_many(self, columns: tuple[str, ...], rows: Sequence[Row], quote: Quote, most_bytes: int) -> Iterator[bytes]:
-        """As few statements as there can be; none of them gets much longer than `most_bytes` if it is of more than one row."""
+        """As few statements as possible; one with several rows does not get much longer than `most_bytes`."""
         if self._rows is not None and len(rows) > 1:
             return self._rows.statements(columns, rows, quote, most_bytes)
         return (self.of_one(dict(zip(columns, row, strict=True)), quote) for row in rows)
@@ -72,21 +72,21 @@ class Statement:
     def of_alike(
         self, common: Mapping[str, Any], columns: tuple[str, ...], rows: Iterable[Row], quote: Quote, most_bytes: int
     ) -> Iterator[bytes]:
-        """The same for rows that differ in few columns: the others are written out once."""
+        """The same for rows that differ in few columns: the others are quoted once."""
         if self._rows is None:
             raise ValueError("only a statement that takes rows can be given rows that are alike")
         return self._rows.filled(common, quote).statements(columns, rows, quote, most_bytes)
 
 
 class _Rows:
-    """A statement that takes any number of rows, between a head and a tail that stand there once. Where it takes two at `least`, a
-    single one is said twice: in a list of one row MariaDB finds no key."""
+    """A statement that takes any number of rows between a head and a tail. If `least` is 2, a single row is repeated: for a list of one
+    row MariaDB does not use the index."""
 
     def __init__(self, head: bytes, row: bytes, names: tuple[str, ...], tail: bytes, *, least: int = 1) -> None:
         self._head, self._row, self._names, self._tail, self._least = head, row, names, tail, least
 
     def filled(self, common: Mapping[str, Any], quote: Quote) -> _Rows:
-        """With some of the values in their places."""
+        """Fills in the values that all rows share."""
         values = [quote(common[name]).replace(b"%", b"%%") if name in common else b"%b" for name in self._names]
         return _Rows(self._head, self._row % tuple(values), tuple(name for name in self._names if name not in common), self._tail)
 
@@ -108,13 +108,13 @@ class _Rows:
 
 
 def _cut(text: str) -> tuple[bytes, tuple[str, ...]]:
-    """A template with a mark for each parameter, and their names in order."""
+    """A template with a placeholder for each parameter, and their names in order."""
     pieces = _PARAMETER.split(text)
     return b"%b".join([piece.replace("%", "%%").encode() for piece in pieces[::2]]), tuple(pieces[1::2])
 
 
 def quoting(*, backslashes: bool) -> Quote:
-    """How values are written where a backslash in a text escapes what follows, and where it is a character like others."""
+    """How values are quoted; `backslashes`: whether a backslash in a string is an escape character."""
 
     def quote(value: Any) -> bytes:
         kind = type(value)
@@ -145,14 +145,14 @@ def quoting(*, backslashes: bool) -> Quote:
 
 
 def _listed(values: list[Any], quote: Quote) -> bytes:
-    """An empty list holds nothing that is equal to anything."""
+    """An empty list becomes NULL, which equals nothing."""
     if not values:
         return b"NULL"
     return b",".join([b"%d" % value for value in values] if type(values[0]) is int else [quote(value) for value in values])
 
 
 def runs(rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
-    """Rows of (first, last, …) as lists of the numbers from each first to its last, by what stands behind them."""
+    """Expands rows of (first, last, …) into lists of numbers, grouped by the remaining columns."""
     return [
         (rest, [number for first, last, *_ in group for number in range(first, last + 1)])
         for rest, group in groupby(rows, key=lambda row: tuple(row[2:]))

@@ -1,8 +1,8 @@
-"""The horizon on MariaDB: the last line under a lock of the whole log, which is given when no transaction is open that has written to it.
+"""The watermark on MariaDB: the last line, read under a lock of the whole log, which is granted when no open transaction has written to it.
 
-To wait for that lock as a reader holds up nobody; but where many write at once, there may never be a moment without any of them. Then
-the lock is asked for as a writer, which lets nobody begin before it, for as long as the transactions of the moment take. That is
-not done while somebody keeps one open for long: all others would have to wait with us.
+Waiting for a read lock blocks no other transaction; but with many writers there may never be a moment without an open one. Then a write
+lock is requested, which makes new writers wait until the current transactions end. That is not done while one of them stays open for
+long: all other writers would have to wait for it too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowq.store.mariadb.session import MariadbSession
 from rowq.store.retry import ConnectionLost, TryAgain
 
 _LOOK_BACK = 10_000
-"""Lines among which those of open transactions are looked for."""
+"""How many of the last lines are searched for those of open transactions."""
 _LONG = 0.1
 """Seconds that are long for a transaction."""
 _CROWDED = 30.0
@@ -24,12 +24,12 @@ _CROWDED = 30.0
 
 class MariadbWatermark:
     def __init__(self, asking: Callable[[], AbstractContextManager[MariadbSession]], timeout: float) -> None:
-        """`asking`: a session in which every statement stands for itself; `timeout`: how long it usually waits for a lock."""
+        """`asking` opens a session in which every statement is its own transaction; `timeout`: how long it usually waits for a lock."""
         self._asking = asking
         self._usual = max(1, int(timeout))
         self._settled = {"history": 0, "audit": 0}
         self._crowded_until: dict[str, float] = {}
-        """Logs that a reader has waited for in vain: for a while nobody tries that again."""
+        """Logs whose read lock was not granted in time: it is not tried again until then."""
 
     def settled(self, kind: str) -> int:
         found = None if running() < self._crowded_until.get(kind, 0) else self._ask(kind, "reader")
@@ -44,7 +44,7 @@ class MariadbWatermark:
         return self._settled[kind]
 
     def _ask(self, kind: str, role: str) -> int | None:
-        """None when the lock was not given within a second."""
+        """None if the lock was not granted within a second."""
         try:
             with self._asking() as session:
                 session.rows("wait_for_locks", seconds=1)
@@ -52,7 +52,7 @@ class MariadbWatermark:
                     session.rows(f"lock_{kind}_as_{role}")
                     return int(session.rows(f"last_line_{kind}")[0][0])
                 finally:
-                    if not session.is_amid:  # else it was interrupted, and the connection is closed
+                    if not session.is_amid:  # otherwise it was interrupted, and the connection is closed
                         session.rows("unlock_tables")
                         session.rows("wait_for_locks", seconds=self._usual)
         except ConnectionLost:
@@ -61,7 +61,7 @@ class MariadbWatermark:
             return None
 
     def _is_kept_open(self, kind: str) -> bool:
-        """Whether one and the same line was written and not committed for a while."""
+        """Whether a line stays uncommitted for a while."""
         before = self._open_lines(kind)
         if not before:
             return False

@@ -1,1 +1,1 @@
-"""How processes wake each other: hints, which may be late, doubled or lost."""
+"""How processes wake each other: by hints, which may be late, duplicated or lost."""

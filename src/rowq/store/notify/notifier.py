@@ -1,4 +1,4 @@
-"""Heralds: carry hints from one process to the others. A hint may be late, doubled or lost; nobody's correctness hangs on it."""
+"""Notifiers carry hints from one process to the others. A hint may be late, duplicated or lost: correctness never depends on it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import msgspec
 
 _Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 Place = tuple[_Number, _Number]
-"""Where in a queue something became ready: (ranking, position). Bounded, since a stranger's hint must not become a query that fails."""
+"""Where in a queue something became ready: (ranking, position). Bounded, so that a foreign hint cannot make a query fail."""
 
 
 class Notification(msgspec.Struct, array_like=True):
-    """What one process tells the others after it has committed."""
+    """What one process tells the others after a commit."""
 
     ready: dict[str, tuple[int, Place | None]] = {}
-    """By topic: how many messages became ready, and the lowest place among them, where there is an order."""
+    """By topic: how many messages became ready, and the lowest place among them, if the topic has an order."""
     settings: bool = False
-    """Somebody changed the settings of a queue."""
+    """The settings of a queue have changed."""
 
     def add(self, other: Notification) -> None:
-        """Together they tell what each would have told."""
+        """Merges another notification into this one."""
         self.settings |= other.settings
         for topic, (count, place) in other.ready.items():
             known = self.ready.get(topic)
@@ -31,26 +31,26 @@ class Notification(msgspec.Struct, array_like=True):
 
 
 class Notifier(ABC):
-    """One process's way to tell the others. Hears everything but itself."""
+    """Connects one process with the others. It does not receive its own notifications."""
 
     def __init__(self) -> None:
         self.me = secrets.token_hex(8)
 
     @abstractmethod
     def listen(self, hear: Callable[[Notification], None]) -> None:
-        """From now on `hear` is called for what others tell, from a thread of the herald's own."""
+        """From now on `hear` is called for each notification of another process, in a thread of the notifier."""
 
     @abstractmethod
     def tell(self, notification: Notification) -> None:
-        """Soon, together with what else is told in that moment. Never waits, and never raises."""
+        """Sends it soon, together with other notifications of that moment. Never waits and never raises."""
 
     @abstractmethod
     def is_heard(self) -> bool:
-        """Whether hints arrive at present; while they do not, everybody looks more often."""
+        """Whether hints arrive at present; while they do not, waiting receives poll more often."""
 
     @abstractmethod
     def leave_to_parent(self) -> None:
-        """In the child of a fork: lets go of inherited connections without a word to the other side."""
+        """In the child of a fork: drops the inherited connections without sending anything on them."""
 
     @abstractmethod
     def close(self) -> None: ...

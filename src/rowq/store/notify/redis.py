@@ -1,6 +1,6 @@
-"""Redis as a herald: tidings go out on a channel that belongs to the database, and come in from it, by a thread for each direction.
+"""Redis as a notifier: notifications are published on the database's channel and received from it, with a thread for each direction.
 
-While Redis is away nobody waits for it and nobody fails: what is told is gathered, up to a bound, and goes out when Redis is back.
+While Redis is unreachable no call waits or fails: notifications are collected, up to a limit, and sent when Redis is back.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from rowq.store.notify.notifier import Notification, Notifier
 from rowq.store.notify.redis_connection import RedisAway, RedisConnection
 
 GATHER = 0.003
-"""Seconds between two parcels. A lone hint does not wait: there was none before it."""
+"""Seconds between two publications. A lone hint is sent at once."""
 MAX_TOPICS = 1_000
 TIMEOUT = 2.0
 SILENCE = 5.0
-"""Seconds without a word after which the listener asks whether Redis is still there."""
+"""Seconds of silence after which the listener pings Redis."""
 FAREWELL = 0.5
-"""Seconds that closing waits for the last parcel."""
+"""Seconds that closing waits for the last publication."""
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 
 _FORMAT = b"\x01"
-"""The first byte of a parcel. Whoever does not know it passes the parcel over."""
+"""The first byte of a publication. A listener ignores formats that it does not know."""
 
 _log = logging.getLogger("rowq.redis")
 _encoder = msgspec.msgpack.Encoder()
@@ -38,7 +38,7 @@ _decoder = msgspec.msgpack.Decoder(tuple[str, Notification])
 
 
 class RedisNotifier(Notifier):
-    """`namespace` is the database's own name for itself, so that many databases can share one Redis."""
+    """`namespace` identifies the database, so that many databases can share one Redis."""
 
     def __init__(self, url: str, namespace: str) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class RedisNotifier(Notifier):
         self._listener = _Listener(RedisConnection(url, TIMEOUT), channel, self.me, self._outage)
 
     def listen(self, hear: Callable[[Notification], None]) -> None:
-        """Whenever the subscription comes to stand, `hear` is told that settings may have changed: nobody knows what was missed."""
+        """After each new subscription `hear` is told that settings may have changed, because notifications may have been missed."""
         self._listener.start(hear)
 
     def tell(self, notification: Notification) -> None:
@@ -58,20 +58,20 @@ class RedisNotifier(Notifier):
         return self._listener.is_subscribed
 
     def close(self) -> None:
-        """What was told goes out first, unless Redis is away."""
+        """Sends pending notifications first, unless Redis is unreachable."""
         self._outage.give_up()
         self._listener.close()
         self._sender.close()
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork: from now on nothing is told here, and nothing heard."""
+        """In the child of a fork: nothing is sent or received from now on."""
         self._outage = _Outage()  # its lock may be held by a thread that does not exist here
         self._listener.leave_to_parent()
         self._sender.leave_to_parent()
 
 
 class _Outage:
-    """Redis is away for one direction or both: said once when that begins and once when it is over, however many tries it takes."""
+    """Redis is unreachable for one direction or both: logged once at the beginning and once at the end, however many attempts it takes."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -80,10 +80,10 @@ class _Outage:
         self._is_given_up = False
 
     def sit_out(self, who: str, error: RedisAway) -> bool:
-        """Waits until it is time for the next try, which it is at once when the other direction gets through; False: try no more."""
+        """Waits until the next attempt is due, which is at once if the other direction succeeds; False: give up."""
         with self._changed:
             if not self._failures and not self._is_given_up:
-                _log.warning("Redis is away, so other processes notice messages and settings later than usual: %s", error)
+                _log.warning("Redis is unreachable, so other processes notice messages and settings later than usual: %s", error)
             failures = self._failures[who] = self._failures.get(who, 0) + 1
             longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 16))
             recoveries = self._recoveries
@@ -158,13 +158,13 @@ class _Sender:
         self._connection.hang_up()
 
     def _gather(self, notification: Notification) -> None:
-        """The box stays small whatever happens; whoever waits for a topic that is dropped finds it by looking."""
+        """Keeps the box small; a receive that waits for a dropped topic finds its messages by polling."""
         self._box.add(notification)
         while len(self._box.ready) > MAX_TOPICS:
             self._box.ready.popitem()
 
     def _take(self) -> Notification | None:
-        """What has gathered, as soon as there is something; None when nothing more will come."""
+        """Waits for notifications and returns them merged; None if no more will come."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._box.ready or self._box.settings)
             taken, self._box = self._box, Notification()
@@ -230,7 +230,7 @@ class _Listener:
         return answer
 
     def _read(self, answer: Any) -> Notification | None:
-        """What another one tells. There are also answers to PING, and whatever strangers put on the channel."""
+        """A notification from another process; None for answers to PING and for foreign messages on the channel."""
         if not isinstance(answer, list) or answer[0] != b"message" or not answer[2].startswith(_FORMAT):
             return None
         try:

@@ -1,4 +1,4 @@
-"""One connection to Redis, which opens itself when it is used, and again after a failure; only this module knows the driver."""
+"""A connection to Redis that opens on first use and again after a failure; only this module uses the driver."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _Word = str | bytes | int
 
 
 class RedisAway(Exception):
-    """No answer: Redis cannot be reached, is silent, or refuses; or the connection was cut."""
+    """No answer: Redis is unreachable, silent, or refuses the command; or the connection was cut."""
 
     def __init__(self, sentence: str, *, is_refusal: bool = False) -> None:
         super().__init__(sentence)
         self.is_refusal = is_refusal
-        """Redis is there, and said no."""
+        """Redis answered with an error."""
 
 
 def check_redis_url(url: str) -> str:
-    """The URL, fit for a RedisConnection; says no word of what it holds otherwise, since that may be a password."""
+    """The URL, ready for a RedisConnection. Errors do not quote it, because it may contain a password."""
     if not isinstance(url, str):
         raise InvalidArgument(f"a Redis URL is text, such as {_EXAMPLES}; not {type(url).__name__}")
     scheme, separator, rest = url.partition("://")
     if not separator or scheme.lower() not in _SCHEMES:
-        raise InvalidArgument(f"this is no URL of a Redis: use {_EXAMPLES}")
+        raise InvalidArgument(f"this is not a Redis URL: use {_EXAMPLES}")
     url = f"{scheme.lower()}://{rest}"
     _check_address(url)
     _make_connection(url, timeout=1.0)
@@ -40,15 +40,15 @@ def check_redis_url(url: str) -> str:
 
 
 class RedisConnection:
-    """For one thread; only `cut` may come from another."""
+    """For one thread; only `cut` may be called from another."""
 
     def __init__(self, url: str, timeout: float) -> None:
-        """`timeout`: how many seconds a connection may take to open, and then each answer."""
+        """`timeout`: seconds for opening the connection, and for each answer."""
         self._connection = _make_connection(check_redis_url(url), timeout)
         self._is_cut = False
 
     def ask(self, *words: _Word) -> Any:
-        """The answer to a command that may be given twice: a connection that has been idle may turn out to be dead."""
+        """The answer to a command that may be sent twice: an idle connection may turn out to be broken."""
         was_open = self._connection.is_connected
         try:
             return self._ask_once(*words)
@@ -62,7 +62,7 @@ class RedisConnection:
             self._say(*words)
 
     def read(self, seconds: float) -> Any:
-        """What comes next; None if nothing does."""
+        """The next answer; None if none arrives in time."""
         from redis.exceptions import TimeoutError as Silence
 
         with self._failing():
@@ -72,19 +72,19 @@ class RedisConnection:
                 return None
 
     def hang_up(self) -> None:
-        """It is opened again by the next command."""
-        with suppress(Exception):  # of a connection that nobody wants any more
+        """The next command opens it again."""
+        with suppress(Exception):  # the connection is dropped in any case
             self._connection.disconnect()
 
     def cut(self) -> None:
-        """For good, and from any thread: whoever uses it is told at once that no answer will come, and has to hang up."""
+        """Permanently, and from any thread: the thread that uses the connection fails at once and has to hang up."""
         self._is_cut = True
-        with suppress(Exception):  # there may be no socket yet, or no more
-            # The driver would close the socket too. Its number could then be another socket's before the thread that waits on it wakes up.
+        with suppress(Exception):  # the socket may not exist yet, or no longer
+            # The driver would also close the socket, and its number could be reused before the waiting thread wakes up.
             self._connection._sock.shutdown(socket.SHUT_RDWR)
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork: lets go of the socket. The driver knows whose it is, and says no goodbye on it."""
+        """In the child of a fork: drops the socket. The driver knows that it belongs to the parent and sends nothing on it."""
         self._is_cut = True
         self.hang_up()
 
@@ -95,7 +95,7 @@ class RedisConnection:
 
     def _say(self, *words: _Word) -> None:
         self._connection.connect()
-        self._check_uncut()  # while it opened there was nothing to cut
+        self._check_uncut()  # `cut` has no effect while the connection opens
         self._connection.send_command(*words)
 
     @contextmanager
@@ -105,7 +105,7 @@ class RedisConnection:
         try:
             self._check_uncut()
             yield
-        except Exception as error:  # the driver lets through those of sockets, of names and of TLS
+        except Exception as error:  # the driver does not wrap errors of sockets, name resolution and TLS
             self.hang_up()
             raise RedisAway(str(error) or type(error).__name__, is_refusal=isinstance(error, ResponseError)) from error
 
@@ -143,8 +143,8 @@ def _make_connection(url: str, timeout: float) -> Any:
         kind = options.pop("connection_class", Connection)
         return kind(
             **options,
-            protocol=2,  # one kind of answer, on channels too
-            driver_info=None,  # two round trips less to open
+            protocol=2,  # one kind of answer, also on channels
+            driver_info=None,  # saves two round trips when opening
             socket_timeout=timeout,
             socket_connect_timeout=timeout,
         )

@@ -1,8 +1,8 @@
-"""The second tier of settings: what one process has read from the database, others find in Redis, for half a minute.
+"""The second-level cache of settings: what one process has read from the database, others find in Redis for half a minute.
 
-An entry carries the version of the settings in its key. Every change of any settings raises that version, so an entry is never
-out of date; it is only asked for no more. For this to hold, `put` only what was read in a transaction after the version, and never
-in one that has changed settings itself: it may yet be rolled back, and its version given to another change.
+An entry has the version of the settings in its key. Every change of settings raises that version, so an entry is never out of date: it is
+merely no longer used. For this to hold, `put` only what a transaction read after the version, and never in a transaction that has changed
+settings itself: it may be rolled back, and its version given to another change.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rowq.store.notify.redis_connection import RedisAway, RedisConnection
 
 KEPT = 30.0
 PATIENCE = 0.05
-"""Seconds that a caller waits, who has a transaction open."""
+"""Seconds that a caller waits: it has a transaction open."""
 REST = 5.0
-"""Seconds for which nobody is asked after a failure."""
+"""Seconds after a failure during which Redis is not asked."""
 TIMEOUT = 1.0
 MAX_TASKS = 100
 
@@ -40,14 +40,14 @@ MISSING: Final = Missing.MISSING
 
 
 class SettingsCache(ABC):
-    """Never raises, and never keeps a caller waiting for longer than a moment."""
+    """Never raises, and never delays a caller for more than a moment."""
 
     is_afar: ClassVar[bool] = True
-    """Whether asking takes that moment."""
+    """Whether `get` may take that moment."""
 
     @abstractmethod
     def get(self, version: int, queue: str) -> bytes | Missing | None:
-        """The settings as they are stored; None for a queue that has no row."""
+        """The settings as stored; None for a queue that has no row."""
 
     @abstractmethod
     def put(self, version: int, queue: str, settings: bytes | None) -> None: ...
@@ -57,11 +57,11 @@ class SettingsCache(ABC):
 
     @abstractmethod
     def leave_to_parent(self) -> None:
-        """In the child of a fork: from now on it knows nothing."""
+        """In the child of a fork: the cache is empty and unused from now on."""
 
 
 class NoSettingsCache(SettingsCache):
-    """Where there is no Redis, the database is asked."""
+    """Without Redis, settings are read from the database."""
 
     is_afar = False
 
@@ -76,7 +76,7 @@ class NoSettingsCache(SettingsCache):
 
 
 class RedisSettingsCache(SettingsCache):
-    """Asks Redis in a thread of its own: neither a slow name server nor a slow handshake can hold up a transaction."""
+    """Asks Redis in a thread of its own, so that slow name resolution or a slow handshake cannot delay a transaction."""
 
     def __init__(self, url: str, namespace: str) -> None:
         self._prefix = f"rowq:{namespace}:settings:"
@@ -98,7 +98,7 @@ class RedisSettingsCache(SettingsCache):
         return _read(task.answer)
 
     def put(self, version: int, queue: str, settings: bytes | None) -> None:
-        """Soon; nobody waits for it."""
+        """Written in the background."""
         if version >= 0:
             entry = _ABSENT if settings is None else _STORED + settings
             self._give(_Task("SET", self._key(version, queue), entry, "PX", int(KEPT * 1000)))
@@ -123,7 +123,7 @@ class RedisSettingsCache(SettingsCache):
         return f"{self._prefix}{version}:{queue}"
 
     def _give(self, task: _Task) -> bool:
-        """False when nobody will do it."""
+        """False if the task is not accepted."""
         with self._changed:
             if self._is_closed or time.monotonic() < self._rests_until or len(self._tasks) >= MAX_TASKS:
                 return False
@@ -162,7 +162,7 @@ class RedisSettingsCache(SettingsCache):
             self._tasks.popleft().done.set()
 
     def _tell_refusal(self, error: RedisAway) -> None:
-        """Once. That Redis is away, the herald tells already; that it refuses entries, only this one gets to know."""
+        """Logged once. The notifier already reports that Redis is unreachable; only this cache learns that Redis refuses entries."""
         if error.is_refusal and not self._is_refusal_told:
             self._is_refusal_told = True
             _log.warning("Redis does not keep settings, so each process reads them from the database: %s", error)

@@ -1,4 +1,4 @@
-"""PostgreSQL gives Arrow by itself: a query is copied out in the binary format and becomes columns without a row in between."""
+"""Arrow from PostgreSQL: a query's result is copied out in the binary format and converted to columns without building rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIZE = str(8 << 20)
 
 
 class PostgresqlArrow:
-    """A connection of its own: it is another driver."""
+    """Has a connection of its own, because it uses another driver."""
 
     def __init__(self, parameters: dict[str, Any], where: str, queries: PostgresqlQueries) -> None:
         self._parameters = parameters
@@ -59,7 +59,7 @@ class PostgresqlArrow:
             raise
 
     def _begun(self, word: str) -> Any:
-        """A connection may have broken while it was idle: then it is opened once more."""
+        """A connection that broke while idle is opened again."""
         if self._connection is not None:
             try:
                 _say(self._connection, word)
@@ -86,7 +86,7 @@ class _Snapshot:
             try:
                 with cursor.fetch_record_batch() as reader:
                     yield from (batch for batch in reader if batch.num_rows)
-            except (OSError, pa.ArrowException) as error:  # how Arrow tells of a stream that ended too early
+            except (OSError, pa.ArrowException) as error:  # how Arrow reports a stream that ended too early
                 raise adbc.OperationalError(str(error), status_code=AdbcStatusCode.IO) from error
 
     def _text(self, query: str, columns: list[str], values: dict[str, Any]) -> str:
@@ -98,7 +98,7 @@ class _Snapshot:
 
 
 def _filled(text: str, values: dict[str, Any]) -> str:
-    """What is copied out cannot have parameters: each value is written by the driver's own rules of quoting."""
+    """COPY cannot have parameters: each value is quoted by the driver."""
     return PARAMETER.sub(lambda match: Literal(values[match[1]]).as_string(None), LIST_PARAMETER.sub(r":\1", text))
 
 

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: each with its session, and set up so that an index is always used."""
+"""Connections to PostgreSQL, each with its session, and set up so that queries always use an index."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rowq.store.server import greenlet_bridge
 from rowq.store.server.connections import Connections, Refused
 
 LOCK_TIMEOUT_MS = 200
-"""How long a transaction in a fast lane waits for a row that somebody else holds, before it makes room."""
+"""How long an impatient transaction waits for a row that another one has locked."""
 
-# Tables that nobody has analysed yet get plans that sort and scan; an index is always right here, and compiling never pays (decision 20).
+# Tables that were not analyzed yet get plans that sort and scan; here an index is always right, and JIT never pays off (decision 20).
 _PLANS = {
     **dict.fromkeys(
         ("jit", "enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "enable_material"), "off"
@@ -29,10 +29,10 @@ _LIMITS = {"lock_timeout": str(LOCK_TIMEOUT_MS), "idle_in_transaction_session_ti
 
 
 class Connection:
-    """One of them, with the session that it carries from transaction to transaction."""
+    """A connection with its session, which it keeps from transaction to transaction."""
 
     def __init__(self, raw: psycopg.Connection[Any], queries: PostgresqlQueries, *, is_pooled: bool, life: object) -> None:
-        """`life`: what tells the server from the one that it may be after a crash."""
+        """`life` is a value of the server that changes with a crash or failover, but not with a restart."""
         self.raw = raw
         self.life = life
         self._pipeline = Pipeline(raw, prepares=not is_pooled)
@@ -44,7 +44,7 @@ class Connection:
         return not self.raw.closed
 
     def begin(self, *words: str) -> PostgresqlSession:
-        """The first word opens the transaction; what the others say beats what holds behind a pooler."""
+        """The first statement opens the transaction; the others come last, so they override the settings for a pooler."""
         self.session.begin()
         first, *others = words
         self._pipeline.say(first.encode())
@@ -56,7 +56,7 @@ class Connection:
 
     @contextmanager
     def autocommitting(self) -> Iterator[PostgresqlSession]:
-        """Every question is a transaction of its own."""
+        """Every query is a transaction of its own."""
         self.session.begin()
         self._pipeline.is_striking = True
         try:
@@ -65,12 +65,12 @@ class Connection:
             self._pipeline.is_striking = False
 
     def end(self, word: str) -> None:
-        """Says the last word, and waits until everything is answered."""
+        """Sends the last statement and waits for all answers."""
         self._pipeline.say(word.encode())
         self._pipeline.sync()
 
     def recover(self) -> None:
-        """After an error: whatever was said since is answered, and forgotten."""
+        """After an error: reads and drops all outstanding answers, and rolls back."""
         with suppress(psycopg.Error):
             self._pipeline.sync()
         self.end("ROLLBACK")
@@ -84,8 +84,8 @@ class PostgresqlConnections(Connections[Connection]):
     def __init__(self, parameters: dict[str, Any], where: str, queries: PostgresqlQueries, timeout: float) -> None:
         super().__init__(where, timeout)
         self.is_pooled = False
-        """Whether a pooler stands between us and the server, which gives each transaction another backend: nothing may be left behind
-        on a connection then, neither settings nor prepared statements."""
+        """Whether a pooler may give each transaction another backend: then a connection keeps neither settings nor prepared
+        statements."""
         self._parameters = parameters
         self._queries = queries
 
@@ -93,7 +93,7 @@ class PostgresqlConnections(Connections[Connection]):
         return greenlet_bridge.slowly(super().open, Connection.close)
 
     def check(self) -> None:
-        """The first one: what is wrong with it is said at once, and not tried again."""
+        """Opens the first connection: an error is raised at once, without another attempt."""
         raw: psycopg.Connection[Any] | None = None
         try:
             raw = self._connect()
@@ -110,7 +110,7 @@ class PostgresqlConnections(Connections[Connection]):
         self.give_back(connection)
 
     def open_plain(self) -> psycopg.Connection[Any]:
-        """One as the driver has it, the caller's to close."""
+        """A plain connection of the driver; the caller closes it."""
         return self._insist(self._open_plain)
 
     def _open(self) -> Connection:

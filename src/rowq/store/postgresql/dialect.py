@@ -36,7 +36,7 @@ _ACCEPTED = """a Connection of psycopg 3, a Connection or Session of SQLAlchemy 
 psycopg 3, or, with rowq.connect_async(), an AsyncConnection of psycopg 3 or an AsyncConnection or AsyncSession of SQLAlchemy"""
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
-# Read and rendered once in a process, however many brokers it opens.
+# Read and rendered once per process, however many brokers it opens.
 _queries_of = lru_cache(maxsize=16)(PostgresqlQueries)
 
 
@@ -44,6 +44,7 @@ class Postgresql(ServerDialect[Connection]):
     name = "postgresql"
     tidy_every = 2
     can_bridge = True
+    has_autocommit = True
 
     def __init__(self, parameters: dict[str, Any], where: str, *, schema: str, durability: Durability, timeout: float) -> None:
         """`parameters` are libpq's; `where` names the database in messages, without a password."""
@@ -108,7 +109,7 @@ class Postgresql(ServerDialect[Connection]):
 
     def roll_back(self, connection: Connection, error: BaseException | None = None) -> None:
         if error is not None and not isinstance(error, Exception):
-            connection.close()  # an interrupt may have struck between a word and its answer
+            connection.close()  # an interrupt may have come between a statement and its answer
             return
         try:
             connection.recover()
@@ -139,7 +140,7 @@ class Postgresql(ServerDialect[Connection]):
             session = PostgresqlSession(Cursor(connection), self._queries)
             if not session.rows("is_installed")[0][0] or session.rows("read_identity")[0][0] != self.identity():
                 raise InvalidArgument(f"within() needs a connection to {self.where}, where the queue lives; this is another database")
-            with savepoint(connection):  # asking has opened the transaction, where it was not open yet
+            with savepoint(connection):  # the queries above have opened the transaction if it was not open yet
                 yield session
         except psycopg.Error as error:
             raise translate(error, self.where) from error
@@ -165,7 +166,7 @@ class Postgresql(ServerDialect[Connection]):
     def arrow(self) -> ArrowDriver | None:
         try:
             from rowq.store.postgresql.arrow import PostgresqlArrow
-        except ImportError:  # the rows will do, though more slowly
+        except ImportError:  # tables are then built from rows, more slowly
             return None
         return PostgresqlArrow(self._parameters, self.where, self._queries)
 
@@ -195,7 +196,7 @@ class Postgresql(ServerDialect[Connection]):
         self._connections.close()
 
     def _begin_reading(self) -> Connection:
-        """A connection may have broken while it was idle: then the next one is tried, which is new."""
+        """A connection may have broken while idle: then the next one is tried, which is new."""
         deadline, pause = running() + self.timeout, 0.0
         while True:
             connection = self._connections.take()
@@ -218,10 +219,10 @@ class Postgresql(ServerDialect[Connection]):
         return translate(error, self.where)
 
     def _settle_doubt(self, xid: int, life: object, failure: RowqError) -> None:
-        """The answer to a commit was lost: PostgreSQL knows what became of it. It returns if that was written.
+        """The answer to a commit was lost: asks PostgreSQL for its outcome, and returns if it was committed.
 
-        After a crash it may give the number of a transaction that is gone to another one: what it says then is only true if the
-        number was never used."""
+        After a crash PostgreSQL may reuse the id of a lost transaction, so "committed" is trusted only if the server has not crashed
+        since."""
         fate, is_same_life = None, False
         with suppress(RowqError, psycopg.Error):
             fate, is_same_life = self._read_fate(xid, life)
@@ -231,7 +232,7 @@ class Postgresql(ServerDialect[Connection]):
             raise OutcomeUnknown(f"the connection to {self.where} broke while committing: it may or may not have been written")
 
     def _read_fate(self, xid: int, life: object) -> tuple[str | None, bool]:
-        """Until it is known, or the timeout: the backend that was cut off may still be at it, and this connection may be cut as well."""
+        """Asks until the outcome is known, or the timeout: the old backend may still be working, and this connection may break too."""
         fate, life_now = "in progress", None
         deadline = running() + self.timeout
         while fate == "in progress" and running() < deadline:

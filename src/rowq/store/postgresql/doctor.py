@@ -1,5 +1,4 @@
-"""What `rowq doctor` looks at on PostgreSQL: the server, its settings and our tables. Who else is at work there, and in our way, is
-looked at next door."""
+"""What `rowq doctor` checks on PostgreSQL: the server, its settings and our tables. Other sessions are checked in activity.py."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from rowq.store.server.doctor import clock, tables
 
 _OLDEST_GOOD, _NEWEST_KNOWN = 14, 18
 _FULL = 0.9
-"""Of the connections that there may be."""
+"""Of the maximum number of connections."""
 _SHORTEST_STATEMENT_MS = 10_000
 _SHORTEST_SESSION_MS = 60_000
 _MANY_DEAD = {"rowq_messages": 2_000_000, "rowq_audit": 2_000_000, "rowq_history": 2_000_000}
 _MANY_DEAD_ELSEWHERE = 200_000
-"""More than a few seconds of full speed leave behind in a table that is vacuumed every few seconds."""
+"""More than a table that is vacuumed every few seconds collects at full speed."""
 _VACUUMED_LATELY = 120.0
 _LARGE = 1 << 30
 _BYTES_A_ROW = 10_000
@@ -42,7 +41,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 class _Server(msgspec.Struct, frozen=True):
-    """What several findings need to know."""
+    """What several checks need."""
 
     settings: dict[str, str]
     is_standby: bool
@@ -52,12 +51,12 @@ class _Server(msgspec.Struct, frozen=True):
     tables: list[_Table]
 
     def number(self, name: str) -> int:
-        """0 where this version has no such setting."""
+        """0 if this version does not have the setting."""
         return int(self.settings.get(name, 0))
 
 
 def examine(session: Session, durability: str, *, is_pooled: bool, open: Open) -> list[Finding]:
-    """`open`: for one more connection, to try whether a notification arrives."""
+    """`open`: opens further connections, to test whether a notification arrives."""
     server = _look(session)
     return [
         _version(server),
@@ -94,7 +93,7 @@ def _version(server: _Server) -> Finding:
     number, text = int(server.settings["server_version_num"]) // 10_000, server.settings["server_version"]
     if number < _OLDEST_GOOD:
         return Finding("PostgreSQL version", False, text, f"rowq needs PostgreSQL {_OLDEST_GOOD} or newer")
-    news = f", newer than the last that this release was tried with, {_NEWEST_KNOWN}" if number > _NEWEST_KNOWN else ""
+    news = f", newer than the last version that this release was tested with, {_NEWEST_KNOWN}" if number > _NEWEST_KNOWN else ""
     return Finding("PostgreSQL version", True, f"{text}{news}")
 
 
@@ -128,11 +127,11 @@ def _durability(durability: str) -> Finding:
 
 
 _UNLOGGED = ("rowq_staged",)
-"""What nobody has published may go in a crash: whoever publishes counts."""
+"""Staged messages may be lost in a crash: publishing counts them and fails if some are missing."""
 
 
 def _crash_safety(server: _Server, durability: str) -> Finding:
-    """What no durability of ours can make good."""
+    """Risks that rowq's durability setting cannot remove."""
     risks = [name for name in ("fsync", "full_page_writes") if server.settings[name] == "off"]
     if server.settings["synchronous_commit"] == "off" and durability != "normal":
         risks.append("synchronous_commit")
@@ -152,7 +151,7 @@ def _crash_safety(server: _Server, durability: str) -> Finding:
 def _isolation(server: _Server) -> Finding:
     level = server.settings["default_transaction_isolation"]
     ok = level == "read committed"
-    advice = None if ok else f"calls get in each other's way and are tried again and again: set it to read committed for {server.user}"
+    advice = None if ok else f"calls conflict with each other and are repeated: set it to read committed for {server.user}"
     return Finding("isolation", ok, level, advice)
 
 
@@ -163,7 +162,7 @@ def _time_limits(server: _Server) -> Finding:
     if not short:
         return Finding("time limits", True, "none that cuts in")
     detail = ", ".join(f"{name} {server.number(name)} ms" for name in short)
-    return Finding("time limits", False, detail, f"upkeep and wake-ups are cut off by it: raise it, or set it to 0, for {server.user}")
+    return Finding("time limits", False, detail, f"it interrupts maintenance and wake-ups: raise it, or set it to 0, for {server.user}")
 
 
 def _connections(session: Session, server: _Server) -> Finding:
@@ -172,7 +171,7 @@ def _connections(session: Session, server: _Server) -> Finding:
     limits = [(used, most, "of the server"), (of_database, most_of_database, "of the database"), (of_user, most_of_user, "of the user")]
     used, most, whose = max([limit for limit in limits if limit[1] > 0], key=lambda limit: limit[0] / limit[1])
     ok = used < most * _FULL
-    advice = None if ok else "soon nobody can connect: raise the limit, end what idles, or put a pooler in front"
+    advice = None if ok else "soon nothing can connect: raise the limit, close idle connections, or put a pooler in front"
     return Finding("connections", ok, f"{used} of {most} {whose} in use", advice)
 
 
@@ -180,11 +179,11 @@ def _vacuum(server: _Server) -> Finding:
     off = [name for name in ("autovacuum", "track_counts") if server.settings[name] == "off"]
     off += [f"autovacuum of {table.name}" for table in server.tables if table.has_no_autovacuum]
     if off:
-        return Finding("vacuum", False, f"off: {_some(off)}", "what is deleted piles up and makes every receive slower: switch it on")
+        return Finding("vacuum", False, f"off: {_some(off)}", "deleted rows pile up and make every receive slower: switch it on")
     forbidden = [table.name for table in server.tables if not table.may_be_vacuumed]
     if forbidden:
         advice = (
-            f"upkeep cannot clear what is deleted: make {server.user} a member of the owner, or (from 17 on) GRANT MAINTAIN on the tables"
+            f"maintenance cannot vacuum: make {server.user} a member of the owner, or (from PostgreSQL 17 on) GRANT MAINTAIN on the tables"
         )
         return Finding("vacuum", False, f"{server.user} may not vacuum {_some(forbidden)}", advice)
     return Finding("vacuum", True, f"autovacuum is on, and {server.user} may vacuum")
@@ -197,9 +196,9 @@ def _dead_rows(server: _Server) -> Finding:
     detail = "; ".join(f"{table.name}: {table.dead:,} beside {table.live:,} live ones, {_vacuumed(table)}" for table in heaps)
     is_in_vain = all(table.vacuumed_ago is not None and table.vacuumed_ago < _VACUUMED_LATELY for table in heaps)
     advice = (
-        "vacuum comes and may not remove them: somebody's snapshot still sees them, or did a moment ago"
+        "vacuum runs but may not remove them: a snapshot still sees them, or did a moment ago"
         if is_in_vain
-        else "nobody vacuums: let a process with upkeep run, or VACUUM these tables"
+        else "these tables are not vacuumed: run a process with maintenance, or VACUUM them"
     )
     return Finding("dead rows", False, detail, advice)
 
@@ -214,7 +213,7 @@ def _size(server: _Server) -> Finding:
     ]
     if hollow:
         detail = "; ".join(f"{table.name}: {_megabytes(table.size)} for {table.live:,} rows" for table in hollow)
-        return Finding("size", False, detail, "new messages use this room again; VACUUM FULL, while nothing else runs, gives it back")
+        return Finding("size", False, detail, "new messages reuse this space; VACUUM FULL, while nothing else runs, frees it on disk")
     return Finding("size", True, f"{_megabytes(sum(table.size for table in server.tables))}")
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's error codes as errors of ours, each with what to do."""
+"""Translates PostgreSQL's error codes into rowq's errors, each with advice."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rowq.store.retry import ConnectionLost, TryAgain, WouldWait
 _MEANINGS: dict[str, tuple[type[RowqError], str]] = {
     "40P01": (TryAgain, "two transactions waited for each other at {where}; nothing was written: try again"),
     "40001": (TryAgain, "another transaction got in the way at {where}; nothing was written: try again"),
-    "23505": (TryAgain, "somebody else wrote the same key at {where} at that moment; nothing was written: try again"),
-    "55P03": (WouldWait, "a row is locked by somebody else at {where}; nothing was written: look for a long transaction"),
+    "23505": (TryAgain, "another transaction wrote the same key at {where} at the same moment; nothing was written: try again"),
+    "55P03": (WouldWait, "another transaction has locked a row at {where}; nothing was written: look for a long one"),
     "57014": (StoreBusy, "{where} did not finish in time; nothing was written: try again, or raise timeout"),
     "53300": (StoreBusy, "{where} has no connection left: raise its max_connections, or put a pooler in front of it"),
     "53400": (StoreBusy, "{where} is at a limit of its configuration"),
@@ -23,15 +23,15 @@ _MEANINGS: dict[str, tuple[type[RowqError], str]] = {
     "28P01": (StoreUnavailable, "{where} refuses the password"),
     "28000": (StoreUnavailable, "{where} refuses this user: check the user's name and pg_hba.conf"),
     "3D000": (StoreUnavailable, "the database does not exist at {where}: create it first"),
-    "42501": (StoreUnavailable, "the user has not the rights that rowq needs at {where}: GRANT them, or let an owner run `rowq migrate`"),
+    "42501": (StoreUnavailable, "the user lacks rights that rowq needs at {where}: GRANT them, or let an owner run `rowq migrate`"),
     "42P01": (SchemaMismatch, "a table of rowq is missing at {where}: run `rowq migrate`"),
     "42703": (SchemaMismatch, "a column of rowq is missing at {where}: run `rowq migrate`"),
     "3F000": (SchemaMismatch, "the schema of rowq is missing at {where}: run `rowq migrate`"),
 }
 _GONE = ("08", "57P")
-"""Classes of codes: the connection broke, or the server is being stopped."""
+"""Code classes: the connection broke, or the server is shutting down."""
 _LOST_IN_TRANSACTION = ("25P03", "25P04")
-"""It ended our transaction because it heard nothing from us for too long."""
+"""The server ended our transaction because it was idle for too long."""
 
 
 def translate(error: psycopg.Error, where: str) -> RowqError:
@@ -43,7 +43,7 @@ def translate(error: psycopg.Error, where: str) -> RowqError:
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether there is no connection any more. Without a code it is the driver itself that says so."""
+    """Whether the connection is lost. An error without a code comes from the driver itself."""
     code = error.sqlstate or ""
     return code.startswith(_GONE) or code in _LOST_IN_TRANSACTION or (not code and isinstance(error, psycopg.OperationalError))
 
@@ -54,11 +54,11 @@ _CONNECTING = {
     re.compile(r'no pg_hba\.conf entry|role ".*" (?:does not exist|is not permitted)'): "28000",
     re.compile(r'database ".*" does not exist'): "3D000",
 }
-"""An attempt to connect fails without a code, only with words: whole phrases, since a host or a path may be named like a word."""
+"""A failed attempt to connect has no code, only a text. Whole phrases are matched, because a host or path may contain any word."""
 
 
 def refusal(error: psycopg.Error, where: str) -> RowqError:
-    """Why there is no connection."""
+    """The error for a failed attempt to connect."""
     kind, meaning = _MEANINGS.get(
         _code(error), (StoreUnavailable, "cannot connect to {where}: is it running, and are host and port right?")
     )
@@ -66,7 +66,7 @@ def refusal(error: psycopg.Error, where: str) -> RowqError:
 
 
 def is_worth_another_try(error: psycopg.Error) -> bool:
-    """To connect: a server that restarts comes back, a wrong password stays wrong."""
+    """Whether another attempt to connect may succeed: a restarting server comes back, a wrong password stays wrong."""
     return _code(error) in ("", "53300")
 
 

@@ -1,7 +1,7 @@
-"""Tells other processes by NOTIFY, outside the transactions that it tells of: a commit with a notification in it waits for all others.
+"""Notifies other processes with NOTIFY, in transactions of its own: a commit that contains a NOTIFY waits for all others that do.
 
-Two threads with a connection each, begun when they are first needed: one tells what has gathered, one listens. Behind a pooler
-that gives each transaction another backend nothing arrives; a word to itself shows whether it does.
+Two threads with a connection each, started when first needed: one sends collected notifications, one listens. Behind a pooler that gives
+each transaction another backend nothing arrives; a probe to itself shows whether notifications arrive.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from rowq.store.postgresql.session import PostgresqlQueries
 _log = logging.getLogger("rowq.herald")
 
 _PAUSE = 0.02
-"""Between two notifications of one process: what is told meanwhile goes together."""
+"""Seconds between two notifications of one process: what comes meanwhile is sent together."""
 _MOST_BYTES = 7_900
-"""PostgreSQL takes 8,000."""
+"""PostgreSQL's limit is 8,000."""
 _PROBE_EVERY = 15.0
 _LOOK_UP_EVERY = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
@@ -48,7 +48,7 @@ class PostgresqlNotifier(Notifier):
         self._listening: psycopg.Connection[tuple[object, ...]] | None = None
 
     def listen(self, hear: Callable[[Notification], None]) -> None:
-        """Begins when somebody first asks whether it is heard: who never waits needs no connection for it."""
+        """Listening starts with the first call of `is_heard`: a process that never waits needs no connection for it."""
         self._hear = hear
 
     def tell(self, notification: Notification) -> None:
@@ -62,7 +62,7 @@ class PostgresqlNotifier(Notifier):
     def is_heard(self) -> bool:
         with self._changed:
             if self._listener is None and not self._is_closed.is_set():
-                self._listener = threading.Thread(target=self._listen_on, name="rowq-herald-listening", daemon=True)
+                self._listener = threading.Thread(target=self._listen_on, name="rowq-notifier-listening", daemon=True)
                 self._listener.start()
         return self._heard_at is not None
 
@@ -73,9 +73,9 @@ class PostgresqlNotifier(Notifier):
             _inherited.append(self._listening)
 
     def close(self) -> None:
-        """What is in the box is told first: a program that sends and ends should still wake those who wait.
+        """Sends pending notifications first: a program that sends and exits should still wake waiting consumers.
 
-        The listener waits for a notification, so it is sent one: to cancel a connection that is idle does not wake it.
+        The listener is woken by a notification, because canceling an idle connection does not wake it.
         """
         with self._changed:
             self._is_closed.set()
@@ -90,7 +90,7 @@ class PostgresqlNotifier(Notifier):
 
     def _start_telling(self) -> None:
         if self._teller is None:
-            self._teller = threading.Thread(target=self._tell_on, name="rowq-herald-telling", daemon=True)
+            self._teller = threading.Thread(target=self._tell_on, name="rowq-notifier-telling", daemon=True)
             self._teller.start()
 
     def _tell_on(self) -> None:
@@ -110,7 +110,7 @@ class PostgresqlNotifier(Notifier):
                     connection.execute(self._queries.of_one("notify").driver_text, {"channel": self._channel, "payload": payload})
                 pause = _FIRST_PAUSE
             except (psycopg.Error, RowqError):
-                connection = None  # nobody's correctness hangs on it: they look once a second
+                connection = None  # a lost hint is harmless: waiting receives poll once a second
                 self._is_closed.wait(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
             self._is_closed.wait(_PAUSE)
@@ -121,7 +121,7 @@ class PostgresqlNotifier(Notifier):
         return bool(self._box.ready or self._box.settings or self._is_probing)
 
     def _payloads(self, notification: Notification, is_probing: bool) -> list[str]:
-        """As many as are needed to stay below what PostgreSQL takes."""
+        """As many payloads as needed to stay below PostgreSQL's limit."""
         topics = list(notification.ready.items())
         payloads = [_write(self.me, Notification({}, notification.settings))] if is_probing or notification.settings or not topics else []
         size = len(topics)
@@ -144,7 +144,7 @@ class PostgresqlNotifier(Notifier):
                     was_heard, pause = self._receive(connection, was_heard), _FIRST_PAUSE
             except (psycopg.Error, RowqError) as error:
                 if self._heard_at is not None and not self._is_closed.is_set():
-                    _log.warning("no notifications for now, everybody looks once a second instead: %s", error)
+                    _log.warning("no notifications for now, waiting receives poll once a second instead: %s", error)
             self._heard_at = None
             self._is_closed.wait(pause * (0.5 + random.random()))
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -175,7 +175,7 @@ class PostgresqlNotifier(Notifier):
         try:
             sender, notification = _read(payload)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return  # of another release, or of a stranger
+            return  # from another release or another program
         if sender != self.me:
             self._hear(notification)
 
@@ -183,7 +183,7 @@ class PostgresqlNotifier(Notifier):
 _read = msgspec.json.Decoder(tuple[str, Notification]).decode
 
 _inherited: list[psycopg.Connection[tuple[object, ...]]] = []
-"""What a child of a fork has found open: to close it would say goodbye in the parent's name."""
+"""Connections inherited by a forked child: closing them would end the parent's sessions."""
 
 
 def _write(sender: str, notification: Notification) -> str:

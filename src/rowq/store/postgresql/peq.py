@@ -1,7 +1,7 @@
-"""The SQL door: procedures, functions and views in a schema of the user's database, by which a client of PEQ works on a queue of ours.
+"""The compatible API in SQL: procedures, functions and views in a schema of the user's database, through which PEQ clients use a queue.
 
-The schema's name is the queue's. What the engine knows in numbers (settings, marks, limits) is written into the SQL when the door is
-made, so that it stands in one place.
+The schema has the queue's name. The engine's constants (settings, marks, limits) are written into the SQL when the schema is created, so
+that they are defined in one place.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rowq.store.dialect import Finding, Session
 from rowq.store.query import read_sql
 
 SETTINGS = Settings(lease_ms=30_000, max_attempts=8, backoff=Exponential(base_ms=0, cap_ms=0), keep="body")
-"""What a queue gets with its door, where nobody has said otherwise: seven retries, at once, and a history."""
+"""The default settings of a queue with such a schema: seven immediate retries, and a history."""
 
 _LONGEST_NAME = 63
-"""PostgreSQL cuts off longer ones."""
+"""PostgreSQL truncates longer names."""
 _STATEMENT = re.compile(r"^(?=(?:CREATE|INSERT|UPDATE) )", re.MULTILINE)
 _VIEW = re.compile(r"^CREATE OR REPLACE VIEW \{door\}\.(\w+)", re.MULTILINE)
 _FILES = ("rules", "moves", "verbs", "views")
@@ -33,22 +33,24 @@ _PINNED = "\n".join(
     ["SET search_path = pg_catalog, pg_temp"]
     + [f"SET enable_{way} = off" for way in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin")]
 )
-"""What holds inside a function that looks into tables. A session plans each statement once: by what it finds in a table that is empty at
-that moment it would read all of it for ever after, and not only the row that is asked for."""
+"""Settings of the functions that read tables. A session plans each statement once: planned while a table is empty, it would scan the whole
+table from then on instead of using the index."""
 
 
 def make_door(session: Session, queue: str, tables: str) -> None:
-    """Makes the door, or makes it anew. `tables` is the schema of the engine's own."""
+    """Creates or recreates the schema. `tables` is the schema of the engine's own tables."""
     door = _check_door(queue, tables)
     is_there, is_door, is_full, lacks_uuids = session.rows("look_at_door", door=door)[0]
     if is_full and not is_door:
-        raise InvalidArgument(f"the schema {door!r} holds other things than a door to these tables: choose another name, or drop it first")
+        raise InvalidArgument(
+            f"the schema {door!r} holds other objects than PEQ's procedures for these tables: choose another name, or drop it first"
+        )
     files = (*(() if is_there else ("schema",)), *(("uuid",) if lacks_uuids else ()), *_FILES)
     session.install([statement for file in files for statement in _statements(file, door, tables)])
 
 
 def _statements(file: str, door: str, tables: str) -> list[str]:
-    """Of one of the files, for a door. A name has no character that SQL would read as anything else inside quotes."""
+    """The statements of a file, for a schema. Names need no escaping: they contain no characters that are special inside quotes."""
     script = read_sql(f"peq/{file}.sql")
     for word, text in _words(door, tables).items():
         script = script.replace(f"{{{word}}}", text)
@@ -56,15 +58,15 @@ def _statements(file: str, door: str, tables: str) -> list[str]:
 
 
 def examine(session: Session) -> Finding:
-    """Whether every door is made of the SQL of this release, and whole: whoever drops our tables drops the views that show them."""
+    """Whether every schema was created by this release and is complete: dropping our tables also drops the views on them."""
     views = _VIEW.findall(read_sql("peq/views.sql"))
     doors = session.rows("list_doors", fingerprint=_fingerprint(), views=",".join(views))
     for fault, faulty in (
         ("made by another release", [door for door, is_new, _ in doors if not is_new]),
-        ("without some of their views, which went with the tables that they showed", [door for door, _, has in doors if has < len(views)]),
+        ("without some of their views, which were dropped with their tables", [door for door, _, has in doors if has < len(views)]),
     ):
         if faulty:
-            advice = f"run `rowq peq install {faulty[0]}` again, and so for each of them"
+            advice = f"run `rowq peq install {faulty[0]}` again, then for the others"
             return Finding("doors", False, f"{fault}: {', '.join(faulty)}", advice)
     return Finding("doors", True, ", ".join(door for door, *_ in doors) or "none")
 
@@ -73,7 +75,7 @@ def _check_door(queue: str, tables: str) -> str:
     door = check_own_name(queue)
     if len(door) > _LONGEST_NAME or door.startswith("pg_") or door in (tables, "public", "information_schema"):
         raise InvalidArgument(
-            f"{door!r} cannot be the schema of a door: take a name of up to {_LONGEST_NAME} characters that no other schema has, "
+            f"{door!r} cannot be the schema of PEQ's procedures: take a name of up to {_LONGEST_NAME} characters that no other schema has, "
             "and that does not begin with pg_"
         )
     return door

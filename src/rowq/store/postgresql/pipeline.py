@@ -1,8 +1,8 @@
-"""Lines to PostgreSQL: what takes statements there and brings answers back.
+"""Lines to PostgreSQL: they send statements and read the answers.
 
-Our own connections speak libpq's pipeline mode directly: a statement is sent without waiting, and what was sent is answered
-together when an answer is needed. It costs a fifth of what the driver's cursors cost, which matters where a transaction is a
-tenth of a millisecond. A connection of the application is used as the driver offers it.
+Our own connections use libpq's pipeline mode directly: statements are sent without waiting, and their answers are read together when one
+is needed. That costs a fifth of what the driver's cursors cost, which matters for transactions of a tenth of a millisecond. An
+application's connection is used through the driver.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rowq.store.postgresql.types import adapt, wired
 from rowq.store.server import greenlet_bridge
 
 AppConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
-"""The second only in a flight."""
+"""The second only inside the greenlet bridge."""
 
 _BINARY = pq.Format.BINARY
 _PATIENCE_MS = 1_000
 
 
 class Statement:
-    """A query with `$1`, `$2` … for its parameters, and in the driver's spelling."""
+    """A query with `$1`, `$2` … for its parameters, and the same in the driver's syntax."""
 
     __slots__ = ("driver_text", "names", "text")
 
@@ -41,16 +41,16 @@ class Statement:
 
 class Line(Protocol):
     def send(self, statement: Statement, values: dict[str, Any]) -> None:
-        """Whose answer nobody waits for; an error in it is told with the next answer."""
+        """Sends a statement without waiting; its error, if any, is raised with the next answer."""
 
     def ask(self, statement: Statement, values: dict[str, Any]) -> list[Row]: ...
 
     def count(self, statement: Statement, values: dict[str, Any]) -> int:
-        """How many rows it has written."""
+        """Returns how many rows the statement has written."""
 
 
 class Pipeline:
-    """One of our own connections, in pipeline mode for good."""
+    """One of our own connections, permanently in pipeline mode."""
 
     def __init__(self, raw: psycopg.Connection[Any], *, prepares: bool) -> None:
         self._raw = raw
@@ -64,14 +64,14 @@ class Pipeline:
         self._prepares = prepares
         self._prepared: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._unsure: list[tuple[bytes, tuple[int, ...]]] = []
-        """Prepared since the last sync: an error before them would have kept them from it."""
+        """Statements prepared since the last sync: an earlier error would have prevented it."""
         self._number = 0
         self._pending = 0
         self.is_striking = False
-        """Whether a question is a transaction of its own: it is committed before it is answered."""
+        """Whether each query is a transaction of its own, committed before its answer is read."""
 
     def say(self, word: bytes) -> None:
-        """A statement without parameters."""
+        """Sends a statement without parameters."""
         self._execute(word, (), ())
 
     def send(self, statement: Statement, values: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ class Pipeline:
         return self._read().command_tuples or 0
 
     def sync(self) -> None:
-        """Everything is answered, and the line is as new; raises the first error that was among the answers."""
+        """Reads all answers and resets the pipeline; raises the first error among them."""
         self._wire.pipeline_sync()
         self._pending += 1
         self._read()
@@ -123,7 +123,7 @@ class Pipeline:
         return name
 
     def _read(self) -> Any:
-        """The answers to all that was sent; gives the last one."""
+        """Reads the answers to everything that was sent; returns the last one."""
         wire, last, error = self._wire, None, None
         self._flush()
         while self._pending:
@@ -151,13 +151,13 @@ class Pipeline:
         return last
 
     def _flush(self) -> None:
-        while self._wire.flush():  # it takes no more at once: it may be waiting for us to read
+        while self._wire.flush():  # the buffer is full: the server may be waiting for us to read
             self._wait(to_write=True)
             self._take_in()
 
     def _take_in(self) -> None:
-        """All that is there. With TLS, what is decrypted already makes no socket readable, and many a libpq takes only as much of it as it
-        has room for: it takes the rest when it is asked once more."""
+        """Reads all available input. With TLS, data that is already decrypted does not make the socket readable, and some versions of libpq
+        read only as much as fits their buffer: another call reads the rest."""
         wire = self._wire
         wire.consume_input()
         if self._is_encrypted:
@@ -184,7 +184,7 @@ class Pipeline:
 
 
 class Cursor:
-    """A connection of the application, or one that is used as the driver has it."""
+    """A connection that is used through the driver: an application's, or a plain one."""
 
     def __init__(self, connection: AppConnection) -> None:
         # Not `connection.cursor()`: the application may have set a factory whose cursors write values into the statement.
@@ -213,12 +213,12 @@ class Cursor:
 
 @contextmanager
 def savepoint(connection: AppConnection) -> Iterator[None]:
-    """What goes wrong inside is undone, and all else is left to the application; a transaction must be open."""
+    """On an error, everything inside is rolled back, and the rest is left to the application; a transaction must be open."""
     if isinstance(connection, psycopg.Connection):
         with connection.transaction():
             yield
         return
-    # Shielded: a driver that was interrupted here would refuse the application's own rollback().
+    # Shielded: after an interrupt here the driver would refuse the application's own rollback().
     block = connection.transaction()
     greenlet_bridge.finished(block.__aenter__(), shielded=True)
     try:

@@ -1,4 +1,4 @@
-"""How PostgreSQL runs named queries: rows in bulk as a list for each column, and whole verbs in one statement."""
+"""How PostgreSQL runs named queries: many rows as one list per column, and whole verbs in one statement."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PostgresqlQueries(Queries):
         return self._of_one[query]
 
     def of_many(self, query: str, columns: tuple[str, ...], count: int) -> Statement | None:
-        """The query with a list for each column; None where it takes one row only, or there is only one."""
+        """The query with a list for each column; None if it takes single rows only, or if there is only one row."""
         if count == 1 and query not in self._with_lists:
             return None
         if query not in self._of_many:
@@ -49,7 +49,7 @@ class PostgresqlQueries(Queries):
         return {column: column_of(self._types[column], values) for column, values in zip(columns, zip(*rows, strict=True), strict=True)}
 
     def latest(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> Sequence[Row]:
-        """One statement writes a row once: of rows with the same key only the last one counts."""
+        """A statement cannot write a row twice: of rows with the same key, only the last is kept."""
         keys = self._keys.get(query)
         if keys is None:
             return rows
@@ -72,7 +72,7 @@ class PostgresqlQueries(Queries):
         return _statement(text[: match.start()] + chosen + text[match.end() :])
 
     def _render(self, text: str) -> str:
-        """Tables by their full name, since a pooler forgets a search path; and a type for a NULL, which PostgreSQL insists on."""
+        """Qualifies table names, because a pooler loses the search path, and adds the types that PostgreSQL requires for NULL."""
         text = _IN_LIST.sub(r"= ANY (:\1[])", _TABLE.sub(rf'"{self.schema}".\1', text))
         return _IS_NULL.sub(lambda match: f"CAST({match[0]} AS {self._types.get(match[1], 'BIGINT')})", text)
 
@@ -96,9 +96,9 @@ class PostgresqlSession(Session):
 
     def begin(self) -> None:
         self.xid: int | None = None
-        """The number of the transaction, as soon as it is known."""
+        """The transaction id, as soon as it is known."""
         self.has_written = False
-        """Something that must not be done twice. A claim may be: should its answer be lost, its leases run out by themselves."""
+        """Whether something was written that must not be written twice. A claim may be: if its answer is lost, its leases expire."""
 
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         return self._line.ask(self._queries.of_one(query), values)
@@ -166,7 +166,7 @@ class PostgresqlSession(Session):
         return greenlet_bridge.others_ms()
 
     def draw_seqs(self, count: int) -> int:
-        """Another process may draw at the same moment: until they follow one another."""
+        """Repeats until the numbers are consecutive: another process may draw at the same moment."""
         while True:
             rows = self.rows("draw_seqs", count=count)
             self._learn_xid(rows)
@@ -175,7 +175,7 @@ class PostgresqlSession(Session):
                 return int(first)
 
     def read_xid(self) -> None:
-        """Before the commit is on its way: its answer may be lost."""
+        """Called before the commit is sent, because its answer may be lost."""
         self._learn_xid(self.rows("read_xid"))
 
     def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
@@ -189,13 +189,13 @@ class PostgresqlSession(Session):
             self._line.send(Statement(text, (), text), {})
 
     def _learn_xid(self, rows: list[Row]) -> None:
-        """The last value of the first row, as it comes down the wire."""
+        """The last value of the first row, as raw bytes."""
         if rows and rows[0][-1] is not None:
             self.xid = int.from_bytes(rows[0][-1], "big")
 
 
 def _common(values: list[Any]) -> tuple[Any, list[Any] | None]:
-    """The one value that all have, or else all of them: most often they are the same."""
+    """The common value if all are the same, as they usually are; otherwise the list."""
     first = values[0] if values else None
     return (first, None) if values.count(first) == len(values) else (None, values)
 

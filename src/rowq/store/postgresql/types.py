@@ -1,5 +1,5 @@
-"""How values go down the wire to PostgreSQL, in its binary format. Every number is a BIGINT, so that a query is prepared once, and
-not for each size of number anew."""
+"""Encodes values in PostgreSQL's binary format. Every integer is a BIGINT, so that a query is prepared once and not for each integer
+size."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Wired = tuple[int, bytes | bytearray | None]
 
 
 class Numbers(list[int]):
-    """Every one of them is a number, none is missing."""
+    """A list of integers without NULLs."""
 
 
 class Column(list[Any]):
-    """Values of one column, some of them perhaps missing; `element` is their type."""
+    """Values of one column, possibly with NULLs; `element` is their type."""
 
     def __init__(self, values: Sequence[Any], element: int) -> None:
         super().__init__(values)
@@ -51,14 +51,14 @@ def wired(value: Any) -> Wired:
 
 
 def _of_list(values: list[Any]) -> Wired:
-    """Given as a parameter of its own: never with gaps, and of the type of its first."""
+    """A list parameter: without NULLs, and of the type of its first element."""
     if values and type(values[0]) is int:
         return _of_numbers(values)
     return _of_column(Column(values, _TEXT))
 
 
 def _of_numbers(values: list[int]) -> Wired:
-    """One dimension, no NULL, the type of the elements, how many, from 1 on; then each with its size, many packed at once."""
+    """One dimension, no NULLs, the element type, the count, lower bound 1; then each element with its size, many packed at once."""
     pieces = [_pack_head(1, 0, _INT8, len(values), 1)]
     for start in range(0, len(values), _AT_ONCE):
         piece = values[start : start + _AT_ONCE]
@@ -68,7 +68,7 @@ def _of_numbers(values: list[int]) -> Wired:
 
 @lru_cache(maxsize=_AT_ONCE)
 def _sized(count: int) -> struct.Struct:
-    """Python keeps 64 bytes for each number of it: one for every length that a list can have would come to a hundred megabytes."""
+    """Python keeps 64 bytes for each number of a Struct: one for every possible list length would take a hundred megabytes."""
     return struct.Struct(">" + "iq" * count)
 
 
@@ -100,7 +100,7 @@ _WIRED: dict[type, Callable[[Any], Wired]] = {
 
 
 class _WiredDumper(Dumper):
-    """For connections of the application, where the driver's own cursors are used."""
+    """For connections that are used through the driver's cursors."""
 
     format = Format.BINARY
 

@@ -1,5 +1,5 @@
-"""Vacuum: what the hot tables leave behind is cleared every few seconds. Autovacuum would come once a minute, and by then the
-ready table of a busy queue has grown eightfold."""
+"""Vacuum: removes the dead rows of the hot tables every few seconds. Autovacuum would come once a minute, and by then the ready table of
+a busy queue has grown eightfold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowq.store.postgresql.errors import translate
 from rowq.store.postgresql.session import PostgresqlQueries
 
 _TABLES = {
-    # How many dead rows are worth it, and how many seconds it is left alone afterwards.
+    # The number of dead rows that makes a vacuum worthwhile, and the seconds until the next one.
     "ready": (2_000, 2.0),
     "leased": (2_000, 2.0),
     "scheduled": (5_000, 5.0),
@@ -26,7 +26,7 @@ _TABLES = {
     "messages": (20_000, 60.0),
 }
 _SHARE = 20
-"""While somebody holds a snapshot it clears nothing, and takes longer each time: it may take one part in so many of the time."""
+"""Vacuuming may take 1/20 of the time: while a snapshot is held it removes nothing and takes longer each time."""
 
 
 class Vacuum:
@@ -36,7 +36,7 @@ class Vacuum:
         self._not_before: dict[str, float] = {}
         self._own: psycopg.Connection[Any] | None = None
         self._turn = threading.Lock()
-        """Upkeep and an operator's sweep may come at the same time."""
+        """Regular maintenance and an operator's `rowq sweep` may run at the same time."""
 
     def run(self) -> None:
         with self._turn:
@@ -71,4 +71,4 @@ class Vacuum:
 
 
 _inherited: list[psycopg.Connection[Any]] = []
-"""What a child of a fork has found open: to close it would say goodbye in the parent's name."""
+"""Connections inherited by a forked child: closing them would end the parent's sessions."""

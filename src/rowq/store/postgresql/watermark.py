@@ -1,5 +1,5 @@
-"""The horizon on PostgreSQL. Whoever writes a line holds a lock of its table from before the line's number is drawn until their
-transaction is over; so once all have ended who held one after a line was drawn, every line up to it is there or will never be."""
+"""The watermark on PostgreSQL. A transaction that writes a line locks its table before it draws the line's number, and until it ends. So
+once all transactions that held such a lock after a line was drawn have ended, every line up to it is visible or will never exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PREPARED = "-1/"
 class _Mark(NamedTuple):
     line: int
     writers: frozenset[str]
-    """Transactions that may still bring lines up to that one."""
+    """Transactions that may still add lines up to that one."""
 
 
 class PostgresqlWatermark:
@@ -24,7 +24,7 @@ class PostgresqlWatermark:
         self._dialect = dialect
         self._settled = {"history": 0, "audit": 0}
         self._marks: dict[str, _Mark] = {}
-        """Lines that wait for transactions to end."""
+        """Lines whose transactions have not all ended yet."""
 
     def settled(self, kind: str) -> int:
         deadline = running() + PATIENCE
@@ -42,14 +42,14 @@ class PostgresqlWatermark:
         return self._settled[kind]
 
     def _draw(self, kind: str) -> _Mark | None:
-        """None where no line was drawn since. First the line, then who writes: somebody who comes in between only makes us wait."""
+        """None if no line was drawn since. Reads the line before the writers: a writer that starts in between only causes a wait."""
         with self._dialect.reading() as session:
             line = int(session.rows(f"last_line_{kind}")[0][0])
             return _Mark(line, _writers(session, kind)) if line > self._settled[kind] else None
 
 
 def _still_there(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
-    """A transaction that is prepared for two-phase commit goes on under another name: any such one is waited for."""
+    """A transaction prepared for two-phase commit continues under another name, so all prepared transactions are waited for."""
     return (before & now) | {name for name in now if name.startswith(_PREPARED)}
 
 

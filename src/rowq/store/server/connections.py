@@ -1,4 +1,4 @@
-"""Connections to a server: opened when they are needed, kept while they work, opened again when the server comes back."""
+"""A pool of connections to a server: opened when needed, kept while they work, opened again when the server comes back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_IDLE = 8
 class Connection(Protocol):
     @property
     def is_usable(self) -> bool:
-        """Whether it may be lent once more, as far as can be told without asking the server."""
+        """Whether it may be used again, as far as can be told without asking the server."""
 
     def close(self) -> None:
         """Never raises."""
@@ -30,8 +30,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """There is no connection: why, and whether the next try may succeed. A server that restarts comes back, a wrong password stays
-    wrong."""
+    """Connecting failed: why, and whether another attempt may succeed. A restarting server comes back, a wrong password stays wrong."""
 
     def __init__(self, error: RowqError, *, may_pass: bool) -> None:
         super().__init__(str(error))
@@ -40,7 +39,7 @@ class Refused(Exception):
 
 
 class Connections(ABC, Generic[C]):
-    """Those of one process. Idle ones are lent again, the last one first."""
+    """The connections of one process. Idle ones are reused, the most recent first."""
 
     def __init__(self, where: str, timeout: float) -> None:
         self.where = where
@@ -52,7 +51,7 @@ class Connections(ABC, Generic[C]):
 
     @abstractmethod
     def _open(self) -> C:
-        """One more, or Refused."""
+        """Opens a connection, or raises Refused."""
 
     def take(self) -> C:
         while True:
@@ -76,7 +75,7 @@ class Connections(ABC, Generic[C]):
 
     @contextmanager
     def taken(self) -> Iterator[C]:
-        """Lent for a while; not given back after an error."""
+        """Takes a connection and gives it back; after an error it is closed instead."""
         connection = self.take()
         try:
             yield connection
@@ -86,11 +85,11 @@ class Connections(ABC, Generic[C]):
         self.give_back(connection)
 
     def open(self) -> C:
-        """One more. While the server is away it is tried again, each time after a longer pause, until the timeout."""
+        """Opens a connection. While the server is unreachable it tries again, with growing pauses, until the timeout."""
         return self._insist(self._open)
 
     def hurry(self) -> None:
-        """From now on nobody waits for a server that is away: the process is about to end."""
+        """The process is about to end: from now on no call waits for an unreachable server."""
         self._is_hurried.set()
 
     def _insist(self, attempt: Callable[[], T]) -> T:
@@ -105,21 +104,21 @@ class Connections(ABC, Generic[C]):
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def open_at_once(self) -> C:
-        """The first one: what is wrong with it is said at once, and not tried again."""
+        """Opens the first connection: an error is raised at once, without another attempt."""
         try:
             return self._open()
         except Refused as refused:
             raise refused.error from refused.__cause__
 
     def forget_idle(self) -> None:
-        """One has broken: so have the others, most likely."""
+        """Closes idle connections: after one has broken, the others most likely have too."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
     def leave_to_parent(self) -> None:
-        """Closing would say goodbye in the parent's name; so they are kept, and never touched again."""
+        """Closing them would end the parent's sessions, so they are kept and never used again."""
         _inherited.extend(self._idle)
         self._idle = []
         self._is_closed = True
@@ -133,4 +132,4 @@ class Connections(ABC, Generic[C]):
 
 
 _inherited: list[Connection] = []
-"""What a child of a fork has found open."""
+"""Connections inherited by a forked child."""

@@ -1,4 +1,4 @@
-"""What databases have in common that are servers: many write at the same time, from many hosts, and go by one clock."""
+"""What database servers have in common: many processes on many hosts write at the same time and share the server's clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEARN_EVERY = 60.0
 
 
 class Carrier(Connection, Protocol):
-    """A connection with the session that it carries from transaction to transaction."""
+    """A connection with its session, which it keeps from transaction to transaction."""
 
     @property
     def session(self) -> Session: ...
@@ -45,14 +45,14 @@ class ServerDialect(Dialect, Generic[C]):
 
     @abstractmethod
     def roll_back(self, connection: C, error: BaseException) -> None:
-        """Raises what the error of the driver means, where it is one."""
+        """Raises rowq's translation if the error is the driver's."""
 
     def asking(self) -> AbstractContextManager[Session]:
-        """For a single question."""
+        """A session for a single query."""
         return self.reading()
 
     def news(self) -> int:
-        """Others write all the time: what hangs on it is looked up once a second."""
+        """Changes every second, because other processes write all the time."""
         return int(running())
 
     def find_ready(self, topics: Sequence[str]) -> list[str]:
@@ -81,7 +81,7 @@ class ServerDialect(Dialect, Generic[C]):
 
 
 class Writing(Generic[C]):
-    """A transaction in a lane. A class, because a generator would cost as much as a query."""
+    """A transaction of an executor. A class, because a generator would cost as much as a query."""
 
     __slots__ = ("_connection", "_dialect", "_durable", "_patient")
 

@@ -1,4 +1,4 @@
-"""What `rowq doctor` looks at on every server."""
+"""What `rowq doctor` checks on every server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tables(session: Session) -> Finding:
 
 
 def clock(session: Session) -> Finding:
-    """Told, never wrong: the database's clock is the one that counts."""
+    """For information only: the database's clock is the one that counts."""
     asked_at = time.time()
     theirs = float(session.rows("read_clock")[0][0])
     ahead = theirs - (asked_at + time.time()) / 2

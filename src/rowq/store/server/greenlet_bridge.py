@@ -1,8 +1,8 @@
-"""Flights: code that waits, inside an event loop that must not.
+"""The greenlet bridge: runs blocking code on an event loop without blocking it.
 
-The store is written plainly: it asks the database and waits for the answer. A thread may do that; a loop would stand still. In a
-flight, which is a greenlet, the same code goes back to its loop wherever it would wait, and is continued when what it waits for is
-there. So the calls of a loop need no other thread, and nobody queues for the interpreter's lock on the way.
+The store is synchronous: it sends a query and waits for the answer. A thread may do that; an event loop would stand still. In a greenlet
+the same code switches to its loop wherever it would wait, and continues when what it waits for is there. So calls from a loop need no
+other thread and do not compete for the interpreter lock.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class GreenletBridge(greenlet):
         super().__init__(run)
         self._loop = loop
         self._stop = 0
-        """How often it has waited: what continues an earlier stop comes too late."""
+        """The number of the current wait: a wake-up for an earlier one is ignored."""
         self._holding: Closable | None = None
         self._awaited: asyncio.Future[Any] | None = None
         self._is_cancelled = False
         self.others = 0.0
-        """Seconds that the thread has worked for others, while this one waited."""
+        """Seconds of CPU time that the thread spent on other work while this greenlet waited."""
 
     def take_off(self) -> None:
-        """Returns as soon as it waits for the first time, or has ended."""
+        """Returns when the greenlet waits for the first time, or has ended."""
         self._go_on(self._stop)
 
     def wait_for_socket(self, socket: int, holding: Closable, *, to_write: bool = False, at_most: float | None = None) -> None:
-        """Until it can be read, or else written, or so many seconds are over. `holding`: what is to be closed should the loop end
-        before."""
+        """Waits until the socket is readable, or writable with `to_write`, or `at_most` seconds are over. `holding` is closed if the loop
+        ends before."""
         self._holding = holding
         arrived = self._next_stop()
         self._loop.add_reader(socket, arrived)
@@ -62,11 +62,11 @@ class GreenletBridge(greenlet):
                 timer.cancel()
 
     def wait_for_thread(self, function: Callable[[], T], unwanted: Callable[[T], None]) -> T:
-        """What takes a while and does not know of flights is done by a thread. `unwanted` gets what it brings when nobody waits for it
-        any more. The thread is its own: those of the loop may all be waiting for the very call that is on its way here."""
+        """Runs a blocking function in a thread. `unwanted` gets its result if the greenlet no longer waits for it. The thread is a new one:
+        those of the loop's executor may all be waiting for this very call."""
         errand = self._holding = _Errand(function, unwanted)
         arrived = self._next_stop()
-        threading.Thread(target=errand.run, args=(self._loop, arrived), name="rowq-flight", daemon=True).start()
+        threading.Thread(target=errand.run, args=(self._loop, arrived), name="rowq-greenlet", daemon=True).start()
         try:
             self._wait()
         except BaseException:
@@ -77,7 +77,7 @@ class GreenletBridge(greenlet):
         return errand.future.result()
 
     def wait_for(self, awaitable: Awaitable[T], *, shielded: bool) -> T:
-        """Until a task of the loop has done it, or `cancel` has ended that early. What is shielded is done in any case."""
+        """Waits for a task of the loop, which `cancel` may end early unless it is shielded."""
         task = asyncio.ensure_future(awaitable, loop=self._loop)
         if not shielded:
             self._awaited = task
@@ -92,7 +92,7 @@ class GreenletBridge(greenlet):
         return task.result()
 
     def cancel(self) -> None:
-        """What it awaits now, or else next, is cancelled; what it awaits in order to clean up is not."""
+        """Cancels what the greenlet awaits now, or else next; shielded cleanup is not cancelled."""
         self._is_cancelled = self._awaited is None or not self._awaited.cancel()
 
     def wait_for_time(self, seconds: float) -> None:
@@ -100,10 +100,10 @@ class GreenletBridge(greenlet):
         self._wait()
 
     def abandon(self) -> None:
-        """Its loop does not run: what it holds is closed. Should the loop go on some day, it finds that out and tells its callers."""
+        """The loop does not run: closes what the greenlet holds. If the loop runs again, the greenlet notices it and fails its calls."""
         if self._holding is not None:
             self._holding.close()
-            with suppress(RuntimeError):  # the loop has ended for good
+            with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._go_on, self._stop)
 
     def _next_stop(self) -> Callable[[], None]:
@@ -113,7 +113,7 @@ class GreenletBridge(greenlet):
 
     def _wait(self) -> None:
         worked = time.thread_time()
-        self.parent.switch()  # type: ignore[union-attr]  # a flight always has one
+        self.parent.switch()  # type: ignore[union-attr]  # a running bridge always has one
         self.others += time.thread_time() - worked
 
     def _go_on(self, stop: int) -> None:
@@ -123,7 +123,7 @@ class GreenletBridge(greenlet):
 
 
 class _Errand(Generic[T]):
-    """What a thread does for a flight."""
+    """What a thread does for a greenlet."""
 
     def __init__(self, function: Callable[[], T], unwanted: Callable[[T], None]) -> None:
         self.future: Future[T] = Future()
@@ -141,18 +141,18 @@ class _Errand(Generic[T]):
                 self.future.set_result(result)
             except InvalidStateError:
                 self._unwanted(result)
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(arrived)
 
     def close(self) -> None:
-        """Nobody waits for it any more."""
+        """The greenlet no longer waits for the result."""
         if not self.future.cancel() and not self.future.cancelled() and self.future.exception() is None:
             self._unwanted(self.future.result())
 
 
 async def fly(function: Callable[[], T]) -> T:
-    """Does it in a flight, and gives what it returns. A cancellation reaches what the flight awaits, and is told when that has cleaned up:
-    until then a connection may be amid an answer."""
+    """Runs the function in a greenlet and returns its result. A cancellation reaches what the greenlet awaits, and is raised after cleanup:
+    until then a connection may be in the middle of an answer."""
     landed: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def run() -> None:
@@ -173,31 +173,31 @@ async def fly(function: Callable[[], T]) -> T:
                 bridge.cancel()
             cancelled = error
     if cancelled is not None:
-        landed.exception()  # is of no interest any more
+        landed.exception()  # marks it as retrieved
         raise cancelled
     return landed.result()
 
 
 def finished(answer: Any, *, shielded: bool = False) -> Any:
-    """What a driver gives: the answer itself, or, where its connection belongs to an event loop, something to await."""
+    """The driver's answer, awaited if its connection belongs to an event loop."""
     bridge = current()
     return bridge.wait_for(answer, shielded=shielded) if bridge is not None and inspect.isawaitable(answer) else answer
 
 
 def current() -> GreenletBridge | None:
-    """The one that this code is in."""
+    """The bridge that this code runs in."""
     here: Any = getcurrent()
     return here if isinstance(here, GreenletBridge) else None
 
 
 def others_ms() -> int:
-    """Time that was not spent waiting for an answer, but for a loop that was busy with something else."""
+    """Time spent waiting not for an answer, but for a loop that was busy with other work."""
     bridge = current()
     return 0 if bridge is None else int(bridge.others * 1000)
 
 
 def slowly(function: Callable[[], T], unwanted: Callable[[T], None] = lambda result: None) -> T:
-    """What waits by itself, wherever it is called. `unwanted`: what becomes of a result when the loop has ended before it came."""
+    """Runs a blocking function, in a thread if called in a bridge. `unwanted` gets the result if the loop has ended before it came."""
     bridge = current()
     return function() if bridge is None else bridge.wait_for_thread(function, unwanted)
 

@@ -1,7 +1,7 @@
--- Keys to the server on MariaDB.
+-- API keys on MariaDB.
 
 -- name: insert_api_key
--- Not by ON DUPLICATE KEY UPDATE: the number of matched rows would not tell whether there was one already.
+-- Without ON DUPLICATE KEY UPDATE, whose number of matched rows would not tell whether the row existed.
 INSERT INTO rowq_api_keys (name, digest, scopes, queues, created_at)
 SELECT :name, :digest, :scopes, :queues, :created_at
 FROM DUAL

@@ -1,5 +1,5 @@
--- Keys to the server: a handful of rows, read as a whole about once a second by every server. A digest is the SHA-256 of a secret.
--- And the sessions of people who signed in with one: at most a thousand a key.
+-- API keys: a handful of rows, all of them read about once a second by every server. A digest is the SHA-256 of a secret.
+-- And the login sessions opened with a key: at most a thousand per key.
 
 -- name: read_api_keys
 SELECT name, digest, scopes, queues, created_at
@@ -35,7 +35,7 @@ WHERE expires_at <= :now
 LIMIT :limit;
 
 -- name: list_surplus_sessions
--- Those of a key beyond the newest so many.
+-- A key's sessions except the newest ones.
 SELECT digest
 FROM rowq_sessions
 WHERE key_name = :key_name

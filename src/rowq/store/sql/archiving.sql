@@ -1,6 +1,6 @@
--- Archiving: lines of history and audit leave for a lake, a segment at a time. A segment is a range of line numbers, both ends included;
--- it is written down before the lake is touched, and its state says how far it has come: intent, committed, purged. An empty shell
--- (queue '') is no line.
+-- Archiving: lines of history and audit move to a lake, one segment at a time. A segment is a range of line numbers, both ends included;
+-- it is recorded before the lake is written, and its state is intent, committed or purged. An emptied line (queue '') does not count
+-- as a line.
 
 -- name: list_segments
 SELECT segment, first_id, last_id, line_count, state, planned_at, committed_at
@@ -10,7 +10,7 @@ WHERE lake = :lake
 ORDER BY segment;
 
 -- name: insert_segment
--- Of two that plan at the same moment the second waits here, and then finds what the first has planned.
+-- If two processes plan at the same moment, the second waits here and then finds the first one's plan.
 INSERT INTO rowq_segments (lake, kind, segment, first_id, last_id, line_count, state, planned_at)
 VALUES (:lake, :kind, :segment, :first, :last, :lines, 'intent', :now)
 ON CONFLICT (lake, kind, segment) DO NOTHING;
@@ -34,7 +34,7 @@ WHERE lake = :lake
     AND state = 'committed';
 
 -- name: measure_history
--- How many lines there are in a range, up to a limit, and which is the last of them.
+-- How many lines a range has, up to a limit, and the number of the last one counted.
 SELECT COUNT(*), MAX(line.id)
 FROM (
     SELECT id

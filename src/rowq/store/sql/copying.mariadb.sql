@@ -1,7 +1,7 @@
 -- Copying on MariaDB.
 
 -- name: list_bodies
--- What somebody's open transaction has sent is waited for: the next piece begins behind it.
+-- Waits for messages sent by transactions that are still open: the next batch begins after them.
 SELECT m.seq, m.queue, LENGTH(m.payload), m.seq, m.sent_at, m.own_id
 FROM rowq_messages m
 WHERE m.seq > :after

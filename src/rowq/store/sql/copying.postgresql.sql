@@ -1,8 +1,8 @@
 -- Copying on PostgreSQL.
 
 -- name: skip_seqs
--- A sequence cannot be locked, and others may draw between its two functions: the 16 million numbers in front of those that are meant
--- are theirs.
+-- A sequence cannot be locked, and other sessions may draw between NEXTVAL and SETVAL: the 16 million numbers before the reserved range
+-- are left for them.
 SELECT SETVAL('{schema}.rowq_seq', NEXTVAL('{schema}.rowq_seq') + 16777216 + :count);
 
 -- name: read_skipped
@@ -13,7 +13,7 @@ SELECT last_value
 FROM rowq_seq;
 
 -- name: find_open_senders
--- Whoever draws holds this lock until its transaction ends.
+-- A transaction that has drawn a number holds this lock until it ends.
 SELECT virtualtransaction
 FROM pg_catalog.pg_locks
 WHERE relation = '{schema}.rowq_seq'::regclass

@@ -1,8 +1,8 @@
--- Copying queues into another database. The source is read in the order of seq and id, a piece at a time; the target writes each piece
--- together with a mark that says how far it has come, so that a copy that was cut off goes on where it ended.
+-- Copying queues into another database. The source is read in order of seq and id, in batches; the target writes each batch together with
+-- a mark of the progress, so that an interrupted copy continues where it ended.
 --
--- A copied message has the seq of the source plus a base, which is drawn once for a queue: the order of messages, and of the positions
--- to which some came back, is the same without a look at any of them. Its public id is kept as an own id.
+-- A copied message has the seq of the source plus a base, which is drawn once per queue: this keeps the order of messages, and of the
+-- positions of returned ones. Its public id is kept as an own id.
 
 -- name: read_marks
 SELECT name, value
@@ -21,7 +21,7 @@ INSERT INTO rowq_counters (name, value)
 VALUES (:name, :seq);
 
 -- name: offer_mark
--- Of two who write it at the same moment the first one counts, and the other reads what that wrote.
+-- If two processes write it at the same moment, the first one counts, and the other reads its value.
 INSERT INTO rowq_counters (name, value)
 VALUES (:name, :seq)
 ON CONFLICT (name) DO NOTHING;
@@ -41,7 +41,7 @@ SET value = value + :count
 WHERE name = 'seq';
 
 -- name: read_skipped
--- Up to which number this transaction has just skipped.
+-- The last number that this transaction has skipped.
 SELECT value
 FROM rowq_counters
 WHERE name = 'seq';
@@ -55,7 +55,7 @@ WHERE name = 'seq';
 SELECT (SELECT MAX(id) FROM rowq_audit), (SELECT MAX(id) FROM rowq_history);
 
 -- name: find_open_senders
--- Transactions that have drawn seqs and not written them for good, where the database can tell: nobody, with one writer at a time.
+-- Open transactions that have drawn seqs, if the database can tell: none with one writer at a time.
 SELECT name
 FROM rowq_counters
 WHERE name = '';
@@ -86,7 +86,7 @@ WHERE m.seq IN (:seqs[])
 ORDER BY m.seq;
 
 -- name: place_ready
--- As the hold_… queries of holding.sql, without a lock and without the body.
+-- Like the hold_… queries of holding.sql, without a lock and without the body.
 SELECT m.seq, m.marks, p.attempts, p.expires_at, p.error, p.position, NULL, 0, NULL, NULL, NULL
 FROM rowq_messages m
 JOIN rowq_ready p ON p.queue = m.queue AND p.ranking = -m.priority AND p.position = m.seq AND p.seq = m.seq
@@ -125,7 +125,7 @@ JOIN rowq_dead p ON p.queue = m.queue AND p.seq = m.seq
 WHERE m.seq IN (:seqs[]);
 
 -- name: list_history
--- COALESCE keeps every database from going by the index of the queue, and sorting all of it for each piece.
+-- COALESCE keeps the databases from using the queue's index and sorting all of the queue for each batch.
 SELECT h.id, h.queue, COALESCE(LENGTH(m.payload), 0), h.seq, h.sent_at, h.own_id
 FROM rowq_history h
 LEFT JOIN rowq_messages m ON m.seq = h.seq
@@ -193,7 +193,7 @@ FROM rowq_own_ids
 WHERE id IN (:ids[]);
 
 -- name: take_id
--- Nobody has it, or whoever had it is gone.
+-- The id is free, or the message that had it is gone.
 INSERT INTO rowq_own_ids (id, seq, queue)
 VALUES (:id, :seq, :queue)
 ON CONFLICT (id, queue) DO UPDATE
@@ -232,7 +232,7 @@ SET format = excluded.format,
     message_id = excluded.message_id;
 
 -- name: count_between
--- By state, as count_states does, of the messages with certain seqs.
+-- By state, like count_states, for the messages in a range of seqs.
 SELECT
     (SELECT COUNT(*) FROM rowq_ready WHERE queue = :queue AND seq BETWEEN :first AND :last),
     (SELECT COUNT(*) FROM rowq_scheduled WHERE queue = :queue AND seq BETWEEN :first AND :last),

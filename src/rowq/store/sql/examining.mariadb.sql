@@ -1,14 +1,14 @@
--- What MariaDB and MySQL tell of themselves: their clock, their limits, and what hurts queues.
+-- What MariaDB and MySQL report: their clock, their limits, and what harms queues.
 
 -- name: read_clock
--- On a connection in UTC: elsewhere the hour between summer and winter comes twice.
+-- On a connection in UTC: in other time zones an hour may occur twice.
 SELECT UNIX_TIMESTAMP(SYSDATE(6));
 
 -- name: read_limits
 SELECT @@max_allowed_packet;
 
 -- name: read_joined
--- Of an application's connection: whether it leads to our tables, and how it is set.
+-- For an application's connection: whether its database has our tables, and its settings.
 SELECT value, @@max_allowed_packet, @@sql_safe_updates, FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode)
 FROM rowq_counters
 WHERE name = 'identity';
@@ -17,7 +17,7 @@ WHERE name = 'identity';
 SELECT VERSION();
 
 -- name: read_server_settings
--- What this server knows of them: MariaDB and MySQL have not the same.
+-- Only the settings that this server has: MariaDB and MySQL differ.
 SHOW GLOBAL VARIABLES
 WHERE variable_name IN (:names[]);
 
@@ -26,13 +26,13 @@ SHOW GLOBAL STATUS
 WHERE variable_name IN (:names[]);
 
 -- name: read_history_length
--- MySQL has no status for it. It takes the right PROCESS.
+-- MySQL has no status variable for it. Requires the PROCESS privilege.
 SELECT m.count
 FROM information_schema.innodb_metrics m
 WHERE m.name = 'trx_rseg_history_len';
 
 -- name: list_transactions
--- The oldest first. When they began is told in our time by MariaDB, and in the system's by MySQL. It takes the right PROCESS.
+-- The oldest first. MariaDB gives their start in the session's time zone, MySQL in the system's. Requires the PROCESS privilege.
 SELECT
     t.trx_mysql_thread_id, p.user, p.host, p.db, LEFT(t.trx_query, 200), t.trx_rows_locked,
     TIMESTAMPDIFF(

@@ -1,4 +1,4 @@
--- What PostgreSQL tells of itself: its clock, the fate of a transaction, and what hurts queues.
+-- What PostgreSQL reports: its clock, the outcome of a transaction, and what harms queues.
 
 -- name: read_clock
 SELECT CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) AS DOUBLE PRECISION);
@@ -7,7 +7,7 @@ SELECT CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) AS DOUBLE PRECISION);
 SELECT pg_xact_status(CAST(CAST(:xid AS TEXT) AS xid8)), CAST(pg_stat_get_bgwriter_stat_reset_time() AS TEXT);
 
 -- name: read_life
--- Kept over a restart, and set anew by every recovery from a crash; another one after a failover.
+-- Survives a restart, but changes with every crash recovery and failover.
 SELECT CAST(pg_stat_get_bgwriter_stat_reset_time() AS TEXT);
 
 -- name: read_xid
@@ -25,7 +25,7 @@ WHERE schemaname = '{schema_name}';
 SELECT pg_notify(:channel, :payload);
 
 -- name: from_lists
--- What stands for VALUES where a list is given for each column.
+-- Replaces VALUES if each column is given as a list.
 SELECT <values> FROM UNNEST(<lists>) AS given (<columns>);
 
 -- name: declare_stream
@@ -37,7 +37,7 @@ FETCH 500 FROM stream_of_rows;
 -- name: close_stream
 CLOSE stream_of_rows;
 
--- What `rowq doctor` asks. Nothing here waits for a lock, and nothing fails where the user may not look: it is NULL then.
+-- The queries of `rowq doctor`. They never wait for a lock, and give NULL for what the user may not see.
 
 -- name: read_server_settings
 SELECT name, setting
@@ -48,7 +48,7 @@ WHERE name IN (:names[]);
 SELECT pg_is_in_recovery(), pg_has_role('pg_read_all_stats', 'USAGE'), CAST(CURRENT_USER AS TEXT), pg_notification_queue_usage();
 
 -- name: count_connections
--- What another user's session does is hidden from most; that it is there is not.
+-- Most users cannot see what another user's session does, but they can see that it exists.
 SELECT
     COUNT(*),
     COUNT(*) FILTER (WHERE a.datid = d.oid),
@@ -64,8 +64,8 @@ WHERE COALESCE(a.backend_type, 'client backend') = 'client backend'
 GROUP BY d.oid, d.datconnlimit, r.oid, r.rolsuper, r.rolconnlimit;
 
 -- name: list_tables
--- To ask for the size of a table that somebody has locked as a whole would mean to wait. VACUUM is for the owner of a table or of the
--- database, and from PostgreSQL 17 on for whoever may MAINTAIN.
+-- Reading the size of a table that is locked as a whole would wait. VACUUM is allowed for the owner of the table or the database, and
+-- from PostgreSQL 17 on for roles with MAINTAIN.
 SELECT
     CAST(c.relname AS TEXT),
     c.relpersistence = 'p',
@@ -110,8 +110,8 @@ WHERE NOT HAS_SEQUENCE_PRIVILEGE(TO_REGCLASS('rowq_seq'), 'USAGE')
 ORDER BY 1, 2;
 
 -- name: list_snapshots
--- Who may still see what was deleted since. A session of another database counts when it writes, since every snapshot remembers who
--- was writing when it was taken. Vacuum itself does not count.
+-- Sessions that may still see rows deleted since. A session of another database counts if it writes, because every snapshot includes the
+-- transactions that were open when it was taken. Vacuum itself does not count.
 SELECT
     a.pid, CAST(a.usename AS TEXT), a.application_name,
     CASE WHEN a.backend_type = 'client backend' THEN a.state ELSE a.backend_type END,
@@ -131,7 +131,7 @@ FROM pg_catalog.pg_prepared_xacts
 ORDER BY seconds DESC;
 
 -- name: list_slots
--- How many transactions a slot holds back, and how many bytes of the log.
+-- How many transactions and how many bytes of WAL a slot holds back.
 SELECT
     CAST(slot_name AS TEXT), active, CAST(AGE(xmin) AS BIGINT),
     CAST(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, restart_lsn) AS BIGINT)
@@ -139,8 +139,8 @@ FROM pg_catalog.pg_replication_slots
 ORDER BY slot_name;
 
 -- name: list_locks
--- Who has written to a table of ours, or has locked it as a whole, in a transaction that is still open; and how many wait for that.
--- Readers and vacuum are in nobody's way.
+-- Sessions with an open transaction that has written to one of our tables or locked it as a whole, and how many wait for each.
+-- Readers and vacuum block no writers.
 SELECT
     a.pid, CAST(a.usename AS TEXT), a.application_name, a.state, LEFT(a.query, 200),
     CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP() - a.xact_start) AS DOUBLE PRECISION) AS seconds,

@@ -1,11 +1,11 @@
 -- Holding on MariaDB.
 
 -- fragment: is_reason
--- Reasons are kept as ASCII, which MariaDB refuses to compare with any other text.
+-- Reasons are stored as ASCII, which MariaDB refuses to compare with other text.
 CONVERT(d.reason USING utf8mb4) COLLATE utf8mb4_bin = :reason
 
 -- name: find_waiting_now
--- find_waiting inside an application's transaction, which may look at what was here when it began.
+-- find_waiting for an application's transaction, whose snapshot may be older.
 SELECT m.seq
 FROM rowq_messages m
 WHERE m.seq IN (:seqs[])

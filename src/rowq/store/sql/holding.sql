@@ -1,11 +1,11 @@
--- Holding: the state row of given messages, locked, with all that the rules need to know. One query a state, one shape for all.
+-- Holding: locks the state rows of given messages and reads everything that the rules need. One query per state, all with the same columns.
 
 -- fragment: terms
 m.seq, m.queue, m.sent_at, m.message_key, m.group_key, m.priority, m.ttl_ms, m.deadline_ms,
     m.max_attempts, m.backoff, m.kv_keys, m.own_id
 
 -- name: hold_ready
--- By the full primary key, which the body gives away unless the message came back to a queue with order: ready.
+-- By the full primary key, which is known from the body unless the message returned to a queue with `order: ready`.
 SELECT
     {terms},
     m.marks, r.attempts, r.expires_at, r.error, r.position, NULL, 0, NULL, NULL, NULL
@@ -16,7 +16,7 @@ ORDER BY m.seq
 FOR UPDATE OF r;
 
 -- name: hold_ready_moved
--- The rest of them, which came back to a new position.
+-- The others, which returned to a new position.
 SELECT
     {terms},
     m.marks, r.attempts, r.expires_at, r.error, r.position, NULL, 0, NULL, NULL, NULL
@@ -48,7 +48,7 @@ ORDER BY m.seq
 FOR UPDATE OF b;
 
 -- name: find_waiting
--- Bodies of messages that are neither with a consumer, nor dead, nor finished: they must wait somewhere.
+-- Messages that are neither leased, dead nor finished: they must be waiting.
 SELECT m.seq
 FROM rowq_messages m
 WHERE m.seq IN (:seqs[])

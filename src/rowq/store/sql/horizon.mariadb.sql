@@ -1,4 +1,4 @@
--- The horizon on MariaDB (see mariadb_horizon.py). A lock of a table is given when every transaction that has written to it has ended.
+-- The watermark on MariaDB (see mariadb/watermark.py). A table lock is granted when every transaction that has written to it has ended.
 
 -- name: wait_for_locks
 SET SESSION lock_wait_timeout = :seconds;
@@ -19,11 +19,11 @@ LOCK TABLES rowq_audit WRITE;
 UNLOCK TABLES;
 
 -- name: see_uncommitted
--- Of the next statement only.
+-- For the next statement only.
 SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
 
 -- name: see_committed
--- Else what is between the rows would be locked as well.
+-- Otherwise the gaps between the rows would be locked too.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
 -- name: list_last_history

@@ -1,4 +1,4 @@
--- The horizon on PostgreSQL: the last line is what was drawn, whether or not it is committed.
+-- The watermark on PostgreSQL: the last line is the last number drawn, committed or not.
 
 -- name: last_line_history
 SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM rowq_history_ids;
@@ -7,7 +7,7 @@ SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM rowq_history_ids;
 SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM rowq_audit_ids;
 
 -- name: list_writers_history
--- Who writes to it, seen or not: a lock is taken before the first line, and given back after a commit can be seen.
+-- The writers, visible or not: the lock is taken before the first line is drawn, and released after the commit is visible.
 SELECT DISTINCT virtualtransaction
 FROM pg_locks
 WHERE locktype = 'relation'
@@ -17,7 +17,7 @@ WHERE locktype = 'relation'
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
 -- name: list_writers_audit
--- Who writes to it, seen or not: a lock is taken before the first line, and given back after a commit can be seen.
+-- The writers, visible or not: the lock is taken before the first line is drawn, and released after the commit is visible.
 SELECT DISTINCT virtualtransaction
 FROM pg_locks
 WHERE locktype = 'relation'

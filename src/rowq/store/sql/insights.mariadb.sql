@@ -1,4 +1,4 @@
--- Insights on MariaDB. A UNION would be gathered as a whole before its first row is given; two ranges of one index are walked.
+-- Insights on MariaDB. A UNION would be materialized before its first row; two ranges of one index are walked instead.
 
 -- fragment: contains
 (:text IS NULL OR INSTR(m.payload, CAST(:text AS BINARY)) > 0 OR INSTR(p.error, :text) > 0)
@@ -83,7 +83,7 @@ ORDER BY p.finished_at DESC, p.id DESC
 LIMIT :limit;
 
 -- name: read_kv
--- By the head, which an index can hold, and then by the whole key.
+-- By the beginning of the key, which fits into an index, and then by the whole key.
 SELECT entry_key, format, value, written_at, message_id
 FROM rowq_kv FORCE INDEX (rowq_kv_order)
 WHERE entry_head >= LEFT(CAST(:low AS BINARY), 3000)

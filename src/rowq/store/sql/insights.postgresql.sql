@@ -1,5 +1,5 @@
--- Insights on PostgreSQL: a payload is bytes, and is searched as bytes. Of one arm an index is walked, and what has the same time is
--- sorted; of two, all would be.
+-- Insights on PostgreSQL: a payload is searched as bytes. A row-value comparison walks the index and sorts only rows of the same time;
+-- two arms would sort all rows.
 
 -- fragment: contains
 (:text IS NULL OR POSITION(CONVERT_TO(:text, 'UTF8') IN m.payload) > 0 OR STRPOS(p.error, :text) > 0)
@@ -64,7 +64,7 @@ ORDER BY p.finished_at DESC, p.id DESC
 LIMIT :limit;
 
 -- name: read_audit
--- Ordered by what is no index of its own: PostgreSQL would go through all of the audit rather than sort a handful of lines.
+-- Ordered by an expression without an index: otherwise PostgreSQL would scan all of the audit instead of sorting a handful of lines.
 SELECT at, event, queue, seq, attempt, actor, detail
 FROM rowq_audit
 WHERE seq = :seq

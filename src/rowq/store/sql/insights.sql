@@ -1,5 +1,5 @@
--- Insights: the reading side. Runs on connections of its own and never holds up a writer. In every query m is the message and
--- p its place: the row of the state table that it is in.
+-- Insights: the reading side. Runs on connections of its own and never blocks a writer. In every query m is the message and p its row in
+-- a state table.
 
 -- fragment: body
 m.seq, m.queue, m.sent_at, m.format, m.payload, m.headers, m.message_key, m.group_key, m.priority, m.ttl_ms,
@@ -99,7 +99,7 @@ ORDER BY a, b
 LIMIT :limit;
 
 -- name: browse_dead
--- In the order in which they were sent. A cursor also tells when its letter died, so that it is a place in both orders.
+-- In the order of sending. A cursor also contains the time of death, so that it is a place in both orders.
 SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
 FROM rowq_dead p
 JOIN rowq_messages m ON m.seq = p.seq
@@ -108,7 +108,7 @@ ORDER BY p.seq
 LIMIT :limit;
 
 -- name: browse_dead_newest
--- The last that died first.
+-- The most recently dead first.
 SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
 FROM rowq_dead p
 JOIN rowq_messages m ON m.seq = p.seq
@@ -130,7 +130,7 @@ ORDER BY p.died_at DESC, p.seq DESC
 LIMIT :limit OFFSET :offset;
 
 -- name: list_newest_dead
--- Put together by whoever reads them: a database that groups long texts takes several times as long as this.
+-- Grouped by the caller: a database takes several times as long to group long texts.
 SELECT reason, {beginning_of_error}, died_at, seq
 FROM rowq_dead
 WHERE queue = :queue
@@ -231,7 +231,7 @@ SELECT
     (SELECT m.sent_at FROM rowq_messages m WHERE m.seq = (SELECT MIN(seq) FROM rowq_ready WHERE queue = :queue));
 
 -- name: count_ends
--- What count_states does not tell apart: how those ended that are kept, and which dead letters nobody receives or somebody has.
+-- What count_states does not distinguish: how finished messages ended, and which dead letters are not due for delivery or are leased.
 SELECT
     (SELECT COUNT(*) FROM rowq_history WHERE queue = :queue AND outcome = 'expired'),
     (SELECT COUNT(*) FROM rowq_history WHERE queue = :queue AND outcome = 'failed'),
@@ -245,7 +245,7 @@ WHERE seq = :seq
 ORDER BY id;
 
 -- name: tally_audit
--- By the primary key alone: what is older costs nothing. A slot is named by its first moment.
+-- By the primary key alone: older lines cost nothing. A slot is identified by its start.
 SELECT queue, event, actor, at - at % :slot_ms AS slot, COUNT(*)
 FROM rowq_audit
 WHERE id > :after
@@ -288,7 +288,7 @@ SELECT seq FROM rowq_blocked WHERE queue = :queue;
 SELECT seq FROM rowq_leased WHERE queue = :queue;
 
 -- name: list_dead
--- A dead letter that somebody has received is one still.
+-- A leased dead letter still counts as dead.
 SELECT seq FROM rowq_dead WHERE queue = :queue
 UNION ALL
 SELECT seq FROM rowq_leased WHERE queue = :queue AND reason IS NOT NULL;

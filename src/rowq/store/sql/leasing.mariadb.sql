@@ -1,9 +1,8 @@
--- Leasing on MariaDB. A lock goes to the rows of all tables of a statement here; the body's comes after that of its state row, which
--- is what the rules ask for. The indexes are named, that of the bodies too, since a small table would be scanned otherwise, locked rows of
--- others and all.
+-- Leasing on MariaDB. A statement locks the rows of all its tables; the body is locked after its state row, as the lock order requires.
+-- All indexes are forced, that of the bodies too: otherwise a small table would be scanned, including rows locked by other transactions.
 
 -- name: take_ready
--- Two ranges of one index, walked from the place on: by a comparison of rows it would begin at the queue's beginning.
+-- Two ranges of one index, walked from the place on: a row-value comparison would start at the queue's beginning.
 SELECT {ready_row}
 FROM rowq_ready r FORCE INDEX (PRIMARY)
 JOIN rowq_messages m FORCE INDEX (PRIMARY) ON m.seq = r.seq
@@ -66,7 +65,7 @@ LIMIT :limit
 FOR UPDATE SKIP LOCKED;
 
 -- name: find_ready
--- Which of some queues have anything at all, for those who wait. With EXISTS the whole table might be read once for all of them.
+-- The queues that have ready messages, for waiting receives. With EXISTS the whole table might be read.
 SELECT q.name
 FROM rowq_queues q
 WHERE q.name IN (:queues[])

@@ -1,5 +1,5 @@
--- Leasing on PostgreSQL. The rows that a statement locks are chosen first, in a list of their own (MATERIALIZED): joined with anything
--- else, the planner may lock more than it gives.
+-- Leasing on PostgreSQL. The rows to lock are selected first, in a MATERIALIZED list of their own: in a join, the planner may lock more
+-- rows than it returns.
 
 -- fragment: first
 taken AS MATERIALIZED (
@@ -13,7 +13,7 @@ taken AS MATERIALIZED (
 )
 
 -- fragment: first_of_share
--- The head of the queue is looked at without locks, and so far only; what is of the share there is locked (see model/member.py).
+-- The head of the queue, up to a limit, is read without locks; the messages of the share in it are locked (see model/member.py).
 head AS MATERIALIZED (
     SELECT ctid AS place, ranking, position, seq
     FROM rowq_ready
@@ -32,10 +32,10 @@ taken AS MATERIALIZED (
 )
 
 -- fragment: claimed
--- Take, lease and audit in one, in the very shape that is handed out. What must be looked at first is locked, and comes without a token;
--- and so does everything beside it where that is to be all or nothing. Whoever replaces a waiting message writes its state row anew, so
--- a body that is read together with the lock is the one of now. The limit makes the planner look up each body: by old statistics of a
--- small table it would read all of them.
+-- Takes, leases and audits in one statement; returns rows as they are handed out. Messages that must be checked first are only locked and
+-- come without a token; with all-or-none, so do the others then. A send that replaces a waiting message rewrites its state row, so a body
+-- read together with the lock is current. The limit makes the planner look up each body: with old statistics of a small table it would
+-- read all of them.
 numbered AS (
     SELECT *, ROW_NUMBER() OVER () AS slot
     FROM taken
@@ -114,7 +114,7 @@ SELECT {delivery}, {head}
 FROM found;
 
 -- name: look_at_ready
--- What a claim has locked and not leased, in the shape of take_ready.
+-- What a claim has locked but not leased, with the columns of take_ready.
 SELECT {ready_row}
 FROM rowq_messages m
 LEFT JOIN rowq_moved v ON v.seq = m.seq
@@ -122,7 +122,7 @@ JOIN rowq_ready r ON r.queue = m.queue AND r.ranking = -m.priority AND r.positio
 WHERE m.seq IN (:seqs[]);
 
 -- name: find_ready
--- Which of some queues have anything at all, for those who wait where no notification reaches them.
+-- The queues that have ready messages, for waiting receives that get no notifications.
 SELECT waiting.queue
 FROM UNNEST(CAST(:queues[] AS TEXT[])) AS waiting (queue)
 WHERE EXISTS (SELECT 1 FROM rowq_ready r WHERE r.queue = waiting.queue);

@@ -1,8 +1,8 @@
--- Leasing: the hot path. Every query here walks an index from its beginning and stops after :limit rows, so its cost does not
--- grow with the backlog, with delayed messages, nor with what was processed before.
+-- Leasing: the hot path. Every query here walks an index from its beginning and stops after :limit rows, so its cost does not grow with
+-- the backlog, with delayed messages or with the number of processed messages.
 
 -- fragment: ready_row
--- What a ready message is delivered by, in the order in which leasing.py reads it.
+-- The columns that delivering a ready message needs, in the order in which lease.py reads them.
 r.seq, r.ranking, r.position, r.attempts, r.expires_at, r.error,
 m.marks, m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id, m.deadline_ms,
 m.delay_ms
@@ -17,7 +17,7 @@ LIMIT :limit
 FOR UPDATE OF r SKIP LOCKED;
 
 -- name: look_ready
--- What stands at the head of a queue, from a place on.
+-- The head of a queue, from a place on.
 SELECT ranking, position, seq
 FROM rowq_ready
 WHERE queue = :queue
@@ -49,7 +49,7 @@ LIMIT :limit
 FOR UPDATE OF d SKIP LOCKED;
 
 -- name: take_due
--- Above a floor: where others still see what is long gone, its remains are walked again by whoever begins at the beginning.
+-- Above a floor: while a snapshot still sees deleted rows, a query from the beginning walks over all of them.
 SELECT s.seq, s.due, s.attempts, s.expires_at, s.error, m.priority
 FROM rowq_scheduled s
 JOIN rowq_messages m ON m.seq = s.seq
@@ -78,7 +78,7 @@ ORDER BY ends_at, seq
 LIMIT :limit;
 
 -- name: next_times
--- When the queue has something again without anybody sending: the next due message, and the next lease to run out.
+-- When the queue's next message falls due, and when its next lease expires.
 SELECT
     (SELECT MIN(due) FROM rowq_scheduled WHERE queue = :queue AND due > :now AND due <= :ahead),
     (SELECT MIN(lease_until) FROM rowq_leased WHERE queue = :queue AND lease_until > :now AND lease_until <= :ahead);

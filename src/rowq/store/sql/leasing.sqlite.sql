@@ -1,5 +1,5 @@
--- Leasing on SQLite: rows that differ in nothing but seq and token, written by one statement. Through executemany the driver
--- takes four times as long, most of it to look at each NULL.
+-- Leasing on SQLite: one statement writes rows that differ only in seq and token. With executemany the driver takes four times as long,
+-- mostly to bind each NULL.
 
 -- name: insert_leased_alike
 INSERT INTO rowq_leased (seq, queue, lease_until, token, consumer, leased_at, attempts, marks)

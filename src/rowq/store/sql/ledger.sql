@@ -1,5 +1,5 @@
--- The ledger of streams. rowq_streams is the lock: whoever changes anything of a stream holds its row first. A batch is written once, in
--- the transaction that leases its messages; rowq_streamed says which message stands at which place of it, until the batch is settled.
+-- The ledger of streams. rowq_streams is the lock: a transaction that changes a stream locks its row first. A batch is written once, in
+-- the transaction that leases its messages; rowq_streamed holds the place of each message in it, until the batch is settled.
 
 -- fragment: stream
 s.name, s.queues, s.epoch, s.next_batch, s.acked_batch, s.floor, s.created_at, s.beat_at
@@ -60,7 +60,7 @@ WHERE stream = :stream
     AND acked_at IS NULL;
 
 -- name: count_ready_upto
--- Whether there are so many: how many there are in all would take long to count.
+-- Counts up to a limit: counting all of them would take long.
 SELECT COUNT(*)
 FROM (SELECT 1 FROM rowq_ready WHERE queue = :queue LIMIT :most) AS r;
 
@@ -74,7 +74,7 @@ WHERE stream = :stream
 ORDER BY batch;
 
 -- name: list_unsettled
--- The receipts of what is in some batches. Like all that follows it begins behind what is settled: the remains of that may still be there.
+-- The receipts of the messages in some batches. Like the queries below it starts after the settled batches, whose deleted rows may remain.
 SELECT seq, token
 FROM rowq_streamed
 WHERE stream = :stream
@@ -108,7 +108,7 @@ WHERE stream = :stream
     AND batch <= :upto;
 
 -- name: list_special_places
--- Where a batch must not be cut: between messages of one group. And whom nobody waits for any more.
+-- Places where a batch must not be cut, between messages of one group; and quarantined messages.
 SELECT s.place, m.queue, m.group_key, s.quarantined_at
 FROM rowq_streamed s
 LEFT JOIN rowq_messages m ON m.seq = s.seq
@@ -134,7 +134,7 @@ WHERE queue = :queue
     AND group_key IN (:groups[]);
 
 -- name: read_slice
--- The token is the one of the lease that the ledger wrote down: a message that has moved on is not there.
+-- The token must be that of the lease in the ledger: a message that has moved on is left out.
 SELECT
     s.place, s.seq, l.queue, l.attempts, l.leased_at,
     m.format, m.payload, m.headers, m.sent_at, m.message_key, m.group_key, m.priority, m.own_id
@@ -184,7 +184,7 @@ SET lease_until = :lease_until
 WHERE seq IN (:seqs[]);
 
 -- name: list_followers
--- Who stands behind the heads of some groups, as far as it may be looked at.
+-- The messages blocked behind the heads of some groups, up to a limit.
 SELECT b.group_key, b.seq, b.due, b.expires_at, LENGTH(m.payload)
 FROM rowq_blocked b
 JOIN rowq_messages m ON m.seq = b.seq

@@ -5,14 +5,14 @@ WHERE table_schema = DATABASE()
     AND table_name = 'rowq_migrations';
 
 -- name: lock_migrations
--- Of this connection, until it is given back: of those who start together, one makes the tables. 1 when it was won.
+-- Held by this connection until it is released: of processes that start together, one creates the tables. 1 if the lock was granted.
 SELECT GET_LOCK(CONCAT('rowq-', SHA1(DATABASE())), :seconds);
 
 -- name: unlock_migrations
 SELECT RELEASE_LOCK(CONCAT('rowq-', SHA1(DATABASE())));
 
 -- name: find_collation
--- By byte, and with trailing spaces: MariaDB has the first, MySQL the second.
+-- Compares bytes, including trailing spaces: MariaDB has the first, MySQL the second.
 SELECT collation_name
 FROM information_schema.collations
 WHERE collation_name IN ('utf8mb4_nopad_bin', 'utf8mb4_0900_bin')

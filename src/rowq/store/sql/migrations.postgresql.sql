@@ -4,11 +4,11 @@ FROM pg_catalog.pg_class
 WHERE oid = TO_REGCLASS('{schema}.rowq_migrations');
 
 -- name: lock_migrations
--- Until the end of the transaction: of those who start together, one makes the tables.
+-- Held until the end of the transaction: of processes that start together, one creates the tables.
 SELECT pg_advisory_xact_lock(7815696, HASHTEXT('{schema}'));
 
 -- name: has_schema
--- Asked first: to make a schema, even one that is there, takes a right that is needed for nothing else.
+-- Checked first: CREATE SCHEMA, even for an existing one, requires a privilege that rowq does not need otherwise.
 SELECT COUNT(*)
 FROM pg_catalog.pg_namespace
 WHERE nspname = '{schema_name}';

@@ -1,4 +1,4 @@
--- Which version the tables are of.
+-- The version of the tables.
 
 -- name: read_version
 SELECT MAX(version)

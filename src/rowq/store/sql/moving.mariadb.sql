@@ -1,15 +1,15 @@
 -- Moving on MariaDB.
 
 -- name: audit_enqueued_listed
--- As make_ready_listed.
+-- Like make_ready_listed.
 INSERT INTO rowq_audit (at, queue, seq, event, actor)
 SELECT sent_at, queue, seq, 'enqueued', :actor
 FROM rowq_messages
 WHERE seq IN (:seqs[]);
 
 -- name: delete_ready_in_a_row
--- Positions that follow one another, all of them locked by us. It takes half the time of a list, and stops at the limit: the row behind
--- the last one may be somebody else's, and would be waited for.
+-- Consecutive positions, all of them locked by this transaction. Takes half the time of a list, and stops at the limit: the row after the
+-- last one may be locked by another transaction, and the statement would wait for it.
 DELETE FROM rowq_ready
 WHERE queue = :queue
     AND ranking = :ranking
@@ -22,9 +22,8 @@ WHERE seq BETWEEN :first AND :last
 LIMIT :limit;
 
 -- name: find_following
--- Both as of now, which FOR UPDATE stands for: an application's own transaction may look at what was here when it began, and a
--- message that it does not see would never have its turn. The head is looked at, though it is always there: from the key alone MariaDB
--- would rather go through all groups of the queue.
+-- FOR UPDATE reads the current rows: an application's transaction may have an older snapshot, and a message that it does not see would
+-- never be promoted. The head is read, though it always exists: from the key alone MariaDB would scan all groups of the queue.
 SELECT
     h.group_key,
     (

@@ -1,4 +1,4 @@
--- Moving on PostgreSQL: what else is one statement for each row is one for all of them, with a list for each column.
+-- Moving on PostgreSQL: one statement for all rows, with a list for each column, instead of one statement per row.
 
 -- name: delete_ready
 DELETE FROM rowq_ready r

@@ -1,5 +1,5 @@
--- Moving: out of one state table, into another. The state row is the lock: nobody deletes a body before it has taken the
--- message's state row in the same transaction. Rows are locked in the order leased or dead, keys, group heads, waiting rows.
+-- Moving: from one state table into another. The state row is the lock: a transaction deletes a body only after it has locked the message's
+-- state row. Rows are locked in the order leased or dead, keys, group heads, waiting rows.
 
 -- name: insert_ready
 INSERT INTO rowq_ready (queue, ranking, position, seq, attempts, expires_at, error)
@@ -50,7 +50,7 @@ INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor, detail)
 VALUES (:at, :queue, :seq, :event, :attempt, :actor, :detail);
 
 -- name: audit_enqueued
--- The three events of an uneventful life, for many messages at once: what they say is in the tables already.
+-- The three events of most messages, written for many at once from what is already in the tables.
 INSERT INTO rowq_audit (at, queue, seq, event, actor)
 SELECT sent_at, queue, seq, 'enqueued', :actor
 FROM rowq_messages
@@ -81,7 +81,7 @@ WHERE queue = :queue
     AND seq = :seq;
 
 -- name: delete_ready_run
--- All that stands between two positions of a rank. Only for a dialect that hands out rows as they stand, without gaps.
+-- All rows between two positions of one priority. Only for a dialect that takes contiguous rows.
 DELETE FROM rowq_ready
 WHERE queue = :queue
     AND ranking = :ranking
@@ -125,7 +125,7 @@ WHERE id = :id
     AND queue = :queue;
 
 -- name: reserve_group
--- A row that can be locked, also of a group that nobody is in yet: head 0 is nobody. A row that is there is locked and left as it is.
+-- A row to lock, even for an empty group: head 0 means none. An existing row is locked and left unchanged.
 INSERT INTO rowq_group_heads (queue, group_key, head)
 VALUES (:queue, :group_key, 0)
 ON CONFLICT (queue, group_key) DO UPDATE SET head = rowq_group_heads.head;
@@ -139,8 +139,8 @@ ORDER BY group_key
 FOR UPDATE;
 
 -- name: find_following
--- The next one in line of each group: a correlated MIN is one index seek, a GROUP BY would read the whole group. Asked after the
--- lock was won: together with it, it would not see what the one before has written.
+-- The next message of each group: a correlated MIN is one index seek, a GROUP BY would read the whole group. Run after the lock was taken:
+-- in the same statement it would not see what the previous holder has written.
 SELECT
     h.group_key,
     (SELECT MIN(b.seq) FROM rowq_blocked b WHERE b.queue = h.queue AND b.group_key = h.group_key)

@@ -1,8 +1,8 @@
--- Doors in SQL, seen from outside: what stands in the way of a new one, and which there are.
+-- Schemas with PEQ's procedures, seen from outside: what prevents a new one, and which exist.
 
 -- name: look_at_door
--- Whether there is such a schema, whether it is a door to our tables, whether anything is in it; and whether uuid_generate_v4() is missing
--- and may be made for everybody.
+-- Whether the schema exists, whether it holds PEQ's procedures for our tables, whether it holds anything; and whether uuid_generate_v4() is
+-- missing and may be created in the public schema.
 SELECT
     EXISTS (SELECT 1 FROM pg_namespace n WHERE n.nspname = :door),
     EXISTS (
@@ -24,7 +24,7 @@ SELECT
         );
 
 -- name: list_doors
--- The doors to our tables, whether each is made of the SQL of this release, and how many of the views it should have are there.
+-- The schemas with PEQ's procedures for our tables, whether each was created by this release, and how many of its views exist.
 SELECT
     n.nspname,
     STRPOS(p.prosrc, :fingerprint) > 0,

@@ -1,6 +1,6 @@
 -- Publishing on MariaDB.
 
 -- name: insert_publication
--- A row that is there is counted as none; an upsert would count it as one.
+-- Counts 0 for an existing row; an upsert would count 1.
 INSERT IGNORE INTO rowq_publications (writer, version, messages, published_at)
 VALUES (:writer, :version, :messages, :published_at);

@@ -1,5 +1,5 @@
--- Publishing on PostgreSQL: body, place and audit by one statement. Each message draws its own seq, since a run of many would be
--- broken by any other sender who draws meanwhile.
+-- Publishing on PostgreSQL: one statement writes body, state row and audit. Each message draws its own seq, because a long run of numbers
+-- would be interrupted by any other producer that draws meanwhile.
 
 -- name: publish_at_once
 WITH sent AS (

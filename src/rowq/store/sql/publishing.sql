@@ -1,7 +1,7 @@
--- Publishing: messages are put down in rowq_staged by any number of writers, and become messages in one transaction, once.
+-- Publishing: any number of writers stage messages in rowq_staged; one transaction turns them into messages, exactly once.
 --
--- Plain here is what only needs a body and a place in rowq_ready: no key, group, id, deadline or undelivered keys (marks), no delay and
--- no TTL. Those are copied inside the database; all others are sent as any message is.
+-- A plain message needs only a body and a row in rowq_ready: no key, group, id, deadline or undelivered keys (marks), no delay and no
+-- TTL. Plain messages are copied inside the database; all others are sent the usual way.
 
 -- fragment: columns
 queue, format, payload, headers, message_key, group_key, priority, delay_ms, ttl_ms, deadline_ms, max_attempts, backoff, kv_keys,
@@ -36,7 +36,7 @@ FROM rowq_staged
 WHERE stage = :stage;
 
 -- name: survey_stage
--- What a stage holds for which queue: how many are plain, between which places, and what the highest of their priorities is.
+-- What a stage holds for each queue: how many plain messages, how many in all, and the highest priority.
 SELECT queue,
     SUM(CASE WHEN {is_plain} THEN 1 ELSE 0 END),
     COUNT(*),
@@ -46,7 +46,7 @@ WHERE stage = :stage
 GROUP BY queue;
 
 -- name: list_staged_plain
--- The place of every so many-th message, behind which the next piece begins.
+-- The places of the next plain messages; the batch after this one begins behind the last of them.
 SELECT place
 FROM rowq_staged
 WHERE stage = :stage
@@ -57,7 +57,7 @@ ORDER BY place
 LIMIT :limit;
 
 -- name: publish_messages
--- In the order in which they were put down, with seqs that follow one another.
+-- In the order of staging, with consecutive seqs.
 INSERT INTO rowq_messages (seq, sent_at, {columns})
 SELECT :before + ROW_NUMBER() OVER (ORDER BY place), :now, {columns}
 FROM rowq_staged
@@ -68,7 +68,7 @@ WHERE stage = :stage
     AND {is_plain};
 
 -- name: list_staged
--- Those that are sent one by one: all of these queues, and of others whatever is not plain.
+-- Messages that are sent the usual way: all of these queues, and those of other queues that are not plain.
 SELECT place, {columns}
 FROM rowq_staged
 WHERE stage = :stage

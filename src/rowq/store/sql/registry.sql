@@ -1,7 +1,7 @@
--- The registry: consumers of a queue that know of each other.
+-- The registry: the consumers of each queue.
 
 -- name: insert_consumer
--- One that asks a second time, because the answer was lost, is the same one, and the youngest.
+-- A consumer that registers again because the answer was lost is the same one, and the youngest.
 INSERT INTO rowq_consumers (queue, id, born_at, beat_at)
 VALUES (:queue, :id, :born_at, :beat_at)
 ON CONFLICT (queue, id) DO UPDATE
@@ -9,7 +9,7 @@ SET born_at = excluded.born_at,
     beat_at = excluded.beat_at;
 
 -- name: beat
--- Only for one that is alive: whoever was silent for too long may have been left out by others already.
+-- Only for a living consumer: after too long a silence the others may already ignore it.
 UPDATE rowq_consumers
 SET beat_at = :beat_at
 WHERE queue = :queue
@@ -22,7 +22,7 @@ FROM rowq_consumers
 WHERE queue = :queue;
 
 -- name: read_all_consumers
--- Those that were heard of last come first: where there are too many, the silent are left out.
+-- The most recent heartbeats first: if there are too many consumers, the silent ones are left out.
 SELECT queue, id, born_at, beat_at
 FROM rowq_consumers
 ORDER BY beat_at DESC
@@ -39,7 +39,7 @@ WHERE queue = :queue
     AND id = :id;
 
 -- name: delete_silent_consumer
--- By its key: the rows of the living are theirs, and two that look at all rows would wait for each other.
+-- By key: living consumers update their own rows, and two transactions that scan all rows would wait for each other.
 DELETE FROM rowq_consumers
 WHERE queue = :queue
     AND id = :id

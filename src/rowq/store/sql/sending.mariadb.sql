@@ -1,13 +1,13 @@
 -- Sending on MariaDB.
 
 -- name: draw_seqs
--- Run by itself and committed at once: the row is locked for that long only. What it was set to comes back with the answer.
+-- Runs alone and commits at once, so the row is locked only briefly. The new value comes back with the answer.
 UPDATE rowq_counters
 SET value = LAST_INSERT_ID(value + :count)
 WHERE name = 'seq';
 
 -- name: find_own_ids
--- As of now: an application's own transaction may look at what was here when it began.
+-- Reads the current rows: an application's transaction may have an older snapshot.
 SELECT id
 FROM rowq_own_ids
 WHERE id IN (:ids[])
@@ -15,7 +15,7 @@ WHERE id IN (:ids[])
 LOCK IN SHARE MODE;
 
 -- name: make_ready_listed
--- One by one: inside an application's transaction a range would be locked to its end, beyond which everybody else sends.
+-- By a list: inside an application's transaction, a range would also lock the gap after it, into which all other producers insert.
 INSERT INTO rowq_ready (queue, ranking, position, seq, attempts)
 SELECT queue, -priority, seq, seq, 0
 FROM rowq_messages

@@ -1,6 +1,6 @@
--- Sending: a body into rowq_messages, and one row into the state where the message starts.
+-- Sending: writes a body to rowq_messages, and one row to the state table in which the message starts.
 --
--- FOR UPDATE is meant for servers; SQLite has one writer, and its dialect drops the words.
+-- FOR UPDATE is for servers; SQLite has one writer, and its dialect removes the clause.
 
 -- name: draw_seqs
 UPDATE rowq_counters
@@ -19,12 +19,12 @@ VALUES (
 );
 
 -- name: insert_plain_message
--- Most messages say nothing but their payload and priority; binding eleven NULLs for each costs more than it looks.
+-- Most messages have only a payload and a priority; binding eleven NULLs for each is surprisingly expensive.
 INSERT INTO rowq_messages (seq, sent_at, queue, format, payload, priority, delay_ms, marks)
 VALUES (:seq, :sent_at, :queue, :format, :payload, :priority, 0, 0);
 
 -- name: make_ready
--- Bodies that were just written, ready as they are.
+-- Makes messages ready whose bodies were just written.
 INSERT INTO rowq_ready (queue, ranking, position, seq, attempts)
 SELECT queue, -priority, seq, seq, 0
 FROM rowq_messages
@@ -48,7 +48,7 @@ INSERT INTO rowq_own_ids (id, seq, queue)
 VALUES (:id, :seq, :queue);
 
 -- name: reserve_key
--- A row that can be locked, also of a key that nobody waits under yet: seq 0 is nobody. A row that is there is locked and left as it is.
+-- A row to lock, even for a key without a waiting message: seq 0 means none. An existing row is locked and left unchanged.
 INSERT INTO rowq_waiting_keys (queue, message_key, seq)
 VALUES (:queue, :message_key, 0)
 ON CONFLICT (queue, message_key) DO UPDATE SET seq = rowq_waiting_keys.seq;
@@ -67,7 +67,7 @@ VALUES (:queue, :message_key, :seq)
 ON CONFLICT (queue, message_key) DO UPDATE SET seq = excluded.seq;
 
 -- name: free_key
--- Only while it names this message: a successor may hold the key by now.
+-- Only while it names this message: a newer one may hold the key now.
 DELETE FROM rowq_waiting_keys
 WHERE queue = :queue
     AND message_key = :message_key
@@ -83,7 +83,7 @@ INSERT INTO rowq_requests (id, at, fingerprint, answer)
 VALUES (:id, :at, :fingerprint, :answer);
 
 -- name: count_depth
--- Stops counting at the limit: a full queue of millions is as quick to refuse as a small one.
+-- Stops counting at the limit: a full queue of millions is refused as quickly as a small one.
 SELECT
     (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_ready WHERE queue = :queue LIMIT :most) AS r)
     + (SELECT COUNT(*) FROM (SELECT 1 FROM rowq_scheduled WHERE queue = :queue LIMIT :most) AS s)
@@ -96,7 +96,7 @@ UNION
 SELECT seq, sent_at, queue, own_id FROM rowq_history WHERE seq IN (:seqs[]);
 
 -- name: find_told_origins
--- Also of those of which only the audit tells.
+-- Includes messages that only the audit still knows.
 SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
 UNION
 SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[])

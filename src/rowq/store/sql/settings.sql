@@ -1,4 +1,4 @@
--- The settings of queues, and the version that tells every process when they have changed.
+-- The settings of queues, and a version that shows every process when they have changed.
 
 -- name: read_settings_version
 SELECT value

@@ -1,9 +1,9 @@
 -- Settling on PostgreSQL.
 
 -- fragment: acked
--- Where nothing hangs on a message and nothing is kept of it, its two rows go at once. Seqs come in order, as locks must.
--- The limit makes the planner look up each lease: by old statistics of a small table it would walk all of them. A lease that is
--- extended in this very moment is passed over, and looked at the long way.
+-- Deletes the two rows of messages without options of which nothing is kept. Seqs are given in order, for the order of locks. The limit
+-- makes the planner look up each lease: with old statistics of a small table it would scan all of them. A lease that is being extended at
+-- this moment is skipped and settled the general way.
 held AS (
     SELECT l.place
     FROM UNNEST(CAST(:seqs AS BIGINT[]), CAST(:tokens AS BIGINT[])) AS given (seq, token)
@@ -42,7 +42,7 @@ SELECT seq, token, queue, leased_at
 FROM gone
 
 -- fragment: all_of_them
--- For those whom nobody counts: how many went, the tokens of which if not all of them did, and the transaction's number.
+-- Without a meter: how many were deleted, their tokens if not all of them were, and the transaction id.
 SELECT
     COUNT(*),
     CASE WHEN COUNT(*) < CARDINALITY(CAST(:seqs AS BIGINT[])) THEN ARRAY_AGG(token) END,

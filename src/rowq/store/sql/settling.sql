@@ -1,4 +1,4 @@
--- Settling: what a consumer says about a delivery. The leased row is locked by seq, compared with the receipt's token, and moved.
+-- Settling a delivery: the leased row is locked by seq, compared with the receipt's token, and moved.
 
 -- name: lock_leased
 SELECT seq, token, queue, marks, expires_at IS NOT NULL OR reason IS NOT NULL, attempts, consumer, leased_at
@@ -13,7 +13,7 @@ FROM rowq_messages
 WHERE seq IN (:seqs[]);
 
 -- name: find_acked
--- Whether an ack whose answer was lost has been done.
+-- Whether an ack whose answer was lost was committed.
 SELECT seq
 FROM rowq_audit
 WHERE seq IN (:seqs[])

@@ -1,4 +1,4 @@
--- Whole tables on PostgreSQL. The sixteen bytes of an id are written as hex digits, and its type puts the dashes in.
+-- Whole tables on PostgreSQL. The sixteen bytes of an id are written as hex digits, and the UUID type adds the dashes.
 
 -- fragment: id_of_m
 COALESCE(m.own_id, CAST(CAST(LPAD(TO_HEX((m.sent_at << 16) | 28672), 16, '0') || TO_HEX(m.seq | (1::BIGINT << 63)) AS UUID) AS TEXT))
@@ -7,8 +7,8 @@ COALESCE(m.own_id, CAST(CAST(LPAD(TO_HEX((m.sent_at << 16) | 28672), 16, '0') ||
 COALESCE(p.own_id, CAST(CAST(LPAD(TO_HEX((p.sent_at << 16) | 28672), 16, '0') || TO_HEX(p.seq | (1::BIGINT << 63)) AS UUID) AS TEXT))
 
 -- name: table_ready
--- From the narrow side: the bodies are looked up, or walked beside it, whichever is less. Positions are a range of the index for each
--- ranking. PostgreSQL takes two columns to be equal in one row of two hundred, here it is nearly all of them: behind COALESCE it guesses half.
+-- Starts from the narrow table: bodies are looked up or merged, whichever is cheaper. Positions are a range of the index for each ranking.
+-- PostgreSQL assumes that two columns are equal in one of two hundred rows, here they are in nearly all: with COALESCE it assumes half.
 SELECT {body}, p.attempts, p.error, p.expires_at
 FROM rowq_ready p
 JOIN rowq_messages m ON m.seq = p.seq
@@ -19,9 +19,9 @@ WHERE p.queue IN (:queues[])
     AND {filters};
 
 -- name: plan_for_reading
--- For the rest of the transaction. To compile a query takes longer than all of it. Whoever wants several at work reads several ranges at
--- once, and their processes would be in each other's way. A merge of two sorted ranges gives its rows as it goes, and in order, where a hash
--- is first made of all of one.
+-- For the rest of the transaction. JIT takes longer than the query itself. Readers parallelize by reading several ranges at once, and
+-- parallel workers would compete with them. A merge join yields its rows immediately and in order, while a hash join first reads one side
+-- completely.
 SELECT
     SET_CONFIG('jit', 'off', TRUE),
     SET_CONFIG('max_parallel_workers_per_gather', '0', TRUE),
@@ -29,7 +29,7 @@ SELECT
     SET_CONFIG('work_mem', '32MB', TRUE);
 
 -- name: pick_columns
--- Around one of the queries here: what is not picked is neither looked up nor sent.
+-- Wraps one of the queries here: columns that are not picked are neither looked up nor sent.
 SELECT <columns>
 FROM (
     <query>

@@ -1,8 +1,9 @@
--- Whole tables, range by range, for those who want all of them: data pipelines. One query for each state and each log; all of a
--- reader's queries run in one snapshot, so a message is found in one state and not in two.
+-- Whole tables, range by range, for data pipelines. One query for each state and each log; all queries of a reader run in one snapshot, so
+-- a message is found in exactly one state.
 --
--- In every query m is the message and p its place; tabular_schema.py names what each gives, in this order. What a body weighs is not sent where nobody asks for it. A range of seqs is walked
--- by a primary key: that of the bodies where most of them are wanted (ready), that of the narrow state table everywhere else.
+-- In every query m is the message and p its row in a state table; arrow/schema.py names the columns of each query, in this order. Payloads
+-- are sent only if requested. A range of seqs is walked by a primary key: that of the bodies if most of them are wanted (ready), that of
+-- the narrow state table otherwise.
 
 -- fragment: id_of_m
 COALESCE(m.own_id, PRINTF('%08x-%04x-7000-%04x-%012x', m.sent_at >> 16, m.sent_at & 65535, 32768 | (m.seq >> 48), m.seq & 281474976710655))
@@ -39,7 +40,7 @@ WHERE m.seq BETWEEN :first AND :last
     AND {filters};
 
 -- name: table_moved
--- Ready as well, and not where their seq would put them.
+-- Ready messages whose position differs from their seq.
 SELECT {body}, p.attempts, p.error, p.expires_at
 FROM rowq_moved v
 JOIN rowq_messages m ON m.seq = v.seq
@@ -82,7 +83,7 @@ WHERE p.queue IN (:queues[])
     AND {filters};
 
 -- name: table_finished
--- The body is there only where the queue keeps it.
+-- The body exists only if the queue keeps it.
 SELECT p.seq, p.queue, {id_of_p}, p.sent_at, m.format, {payload}, m.headers, p.message_key, p.group_key, p.priority, m.ttl_ms,
     m.sent_at + m.deadline_ms, m.max_attempts, m.backoff, m.kv_keys,
     p.attempts, p.error, p.leased_at, p.consumer, p.outcome, p.finished_at
@@ -113,7 +114,7 @@ WHERE p.seq BETWEEN :first AND :last
     AND {dead_filters};
 
 -- name: table_history
--- Of all queues, also those that are gone by now, where that is asked for. A row without a queue is hollow (see upkeep.sql).
+-- Of all queues, including deleted ones, if requested. A row without a queue is an emptied line (see upkeep.sql).
 SELECT p.id, p.seq, p.queue, {id_of_p}, p.outcome, p.sent_at, p.leased_at, p.finished_at, p.attempts, p.consumer, p.error,
     p.message_key, p.group_key, p.priority,
     CASE WHEN :with_body = 1 THEN m.format END, {payload}, CASE WHEN :with_body = 1 THEN m.headers END
@@ -141,7 +142,7 @@ WHERE p.id BETWEEN :first AND :last
 ORDER BY p.id;
 
 -- name: table_slice
--- Messages of one batch of a stream, without those in quarantine. Whoever reads counts them.
+-- Messages of one batch of a stream, without those in quarantine. The reader counts them.
 SELECT {body}, p.attempts, p.error, p.expires_at, p.lease_until, p.leased_at, p.consumer, s.place
 FROM rowq_streamed s
 JOIN rowq_leased p ON p.seq = s.seq AND p.token = s.token

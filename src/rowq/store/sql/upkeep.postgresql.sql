@@ -1,5 +1,5 @@
--- Upkeep on PostgreSQL. Vacuum runs beside the writers; it gives no pages back to the system, for which it would have to lock them
--- out, and leaves a table alone that somebody else is vacuuming.
+-- Maintenance on PostgreSQL. Vacuum runs alongside the writers: it does not truncate tables, which would lock the writers out, and skips a
+-- table that another session is vacuuming.
 
 -- name: vacuum_ready
 VACUUM (TRUNCATE OFF, SKIP_LOCKED, INDEX_CLEANUP ON, PARALLEL 0) rowq_ready;

@@ -1,4 +1,4 @@
--- Upkeep: what time alone makes necessary. The first query is asked on a reading connection, so an idle queue costs no write.
+-- Maintenance: due times, expiry and retention. The first query runs on a reading connection, so an idle queue costs no write.
 
 -- name: find_queues_with_work
 SELECT q.name
@@ -26,7 +26,7 @@ ORDER BY finished_at, id
 LIMIT :limit;
 
 -- name: list_expired
--- Through the whole history of a queue: asked as often as the schedule of the delete reaper says, and by hand.
+-- Scans the whole history of a queue: runs on the schedule of the delete reaper, and on request.
 SELECT seq FROM rowq_history
 WHERE queue = :queue
     AND outcome = 'expired';
@@ -53,7 +53,7 @@ SELECT
     (SELECT seq FROM rowq_history ORDER BY id DESC LIMIT 1);
 
 -- name: hollow_audit
--- The newest row stays as an empty shell, so that its id is not given out again: whoever reads on from an id misses nothing.
+-- The newest row is emptied but kept, so that its id is not reused: a reader that continues from an id misses nothing.
 UPDATE rowq_audit
 SET at = :now, queue = '', seq = NULL, event = '', attempt = NULL, actor = NULL, detail = NULL
 WHERE id = :id;
@@ -80,7 +80,7 @@ DELETE FROM rowq_requests
 WHERE id IN (:ids[]);
 
 -- name: take_duty
--- One row, 0 or 1 written: whoever's turn it is goes on, and somebody else's turn is over when it has not been renewed.
+-- Writes 1 row if the holder renews its duty, or if another holder's has run out; otherwise 0.
 UPDATE rowq_duties
 SET holder = :holder,
     held_until = :held_until

@@ -22,21 +22,21 @@ from rowq.store.sqlite.session import SqliteQueries, SqliteSession
 Durability = Literal["send", "full", "normal"]
 _ACCEPTED = "a sqlite3.Connection, a Connection or Session of SQLAlchemy on it, or Django's connection"
 
-# Read and rendered once in a process, however many brokers it opens.
+# Read and rendered once per process, however many brokers it opens.
 _queries = cache(SqliteQueries)
 _BUSY_SLICE = 0.008
-"""SQLite's own wait doubles up to 100 ms, and a busy neighbour then starves us: wait in short slices instead."""
+"""SQLite's own waits double up to 100 ms, so a busy process can starve another: wait in short slices instead."""
 
 _IDLE_READERS = 4
 _STATEMENTS = 512
-"""Prepared ones: an insert is one for each number of rows that it takes (see sqlite_session.py)."""
+"""Prepared statements: an insert has one for each number of rows (see session.py)."""
 _WAL_LIMIT = 64 << 20
 _PAGE_BYTES = 2_048
-"""A transaction writes the pages that it touches as a whole: half of SQLite's usual page makes single messages an eighth faster
-(decision 15). Only a new file takes it; one that is there keeps its own."""
+"""A transaction writes whole pages: half of SQLite's default page size makes single messages an eighth faster (decision 15). Applies to
+new files only; an existing file keeps its page size."""
 _CHECKPOINT_PAGES = 4_000
-"""8 MB. The same few pages are written again and again, and a later checkpoint writes each of them once; but while the log still
-grows, every sync of it must write the file's new size as well (decision 11)."""
+"""8 MB. The same few pages are written repeatedly, and a later checkpoint writes each of them once; but while the log still grows, every
+sync must also write the file's new size (decision 11)."""
 
 
 class Sqlite(Dialect):
@@ -46,7 +46,7 @@ class Sqlite(Dialect):
     tidy_every = 10
 
     def __init__(self, path: str, *, durability: Durability = "send", timeout: float = 30.0, must_exist: bool = False) -> None:
-        """`must_exist`: looks at what is there, and neither makes a file nor changes one that may be somebody else's."""
+        """`must_exist`: do not create a file, and do not change the page size or journal mode of a file that may not be rowq's."""
         self.path = _checked(path, must_exist)
         self.timeout = timeout
         self._durability = durability
@@ -54,6 +54,8 @@ class Sqlite(Dialect):
         self._synchronous = ""
         self._idle_readers: list[sqlite3.Connection] = []
         self._busy_readers: set[sqlite3.Connection] = set()
+        self._is_closed = False
+        """A reader that was busy when the dialect was closed is closed after its transaction."""
         self._writer = self._open(_BUSY_SLICE)
         try:
             self._prepare(must_exist)
@@ -63,12 +65,12 @@ class Sqlite(Dialect):
         self._session = SqliteSession(self._writer, self._queries)
         self._control = self._writer.cursor()
 
-    def writing(self, *, durable: bool, patient: bool = False) -> _Writing:  # noqa: ARG002  # nobody else can be in the way for long
+    def writing(self, *, durable: bool, patient: bool = False) -> _Writing:  # noqa: ARG002  # no other transaction blocks for long
         return _Writing(self, durable)
 
     def begin(self, durable: bool) -> Session:
         try:
-            self.roll_back()  # what an interrupt between BEGIN and the end of the last transaction may have left open
+            self.roll_back()  # an interrupt may have left the last transaction open
             self._set_synchronous(durable)
             try:
                 self._control.execute("BEGIN IMMEDIATE")
@@ -93,10 +95,8 @@ class Sqlite(Dialect):
             raise
         finally:
             self._busy_readers.discard(connection)
-        if len(self._idle_readers) < _IDLE_READERS:
-            self._idle_readers.append(connection)
-        else:
-            connection.close()
+        self._idle_readers.append(connection)
+        self._close_readers(beyond=0 if self._is_closed else _IDLE_READERS)
 
     @contextmanager
     def joining(self, connection: Any) -> Iterator[Session]:
@@ -119,7 +119,7 @@ class Sqlite(Dialect):
         return self.writing(durable=True)
 
     def news(self) -> int:
-        """data_version moves only when another connection has committed: another process, or the application's own."""
+        """data_version changes only when another connection has committed: that of another process, or the application's own."""
         version: int = self._writer.execute("PRAGMA data_version").fetchone()[0]
         return version
 
@@ -149,13 +149,18 @@ class Sqlite(Dialect):
 
     def leave_to_parent(self) -> None:
         if self._busy_readers:
-            _unsafe_here.add(self.path)  # a thread of the parent was reading: its connection cannot be closed here
+            _unsafe_here.add(self.path)  # a thread of the parent was reading: its connection cannot be closed in this process
         self.close()
 
     def close(self) -> None:
-        while self._idle_readers:
-            self._idle_readers.pop().close()
+        self._is_closed = True
+        self._close_readers(beyond=0)
         self._writer.close()
+
+    def _close_readers(self, beyond: int) -> None:
+        with suppress(IndexError):  # another thread has closed the last one
+            while len(self._idle_readers) > beyond:
+                self._idle_readers.pop().close()
 
     def _open(self, busy_timeout: float) -> sqlite3.Connection:
         try:
@@ -185,7 +190,7 @@ class Sqlite(Dialect):
                 self._insist("PRAGMA journal_mode = WAL")
             self._insist("PRAGMA optimize = 0x10002")
             self._insist(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-            self._insist("PRAGMA secure_delete = FAST")  # some builds write every page that falls empty once more
+            self._insist("PRAGMA secure_delete = FAST")  # some builds overwrite every freed page
             mode = self._writer.execute("PRAGMA journal_mode").fetchone()[0]
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
@@ -200,7 +205,7 @@ class Sqlite(Dialect):
             self._synchronous = wanted
 
     def _insist(self, statement: str) -> None:
-        """Runs a statement that may find the file locked by somebody else, until the timeout."""
+        """Repeats a statement while another connection has locked the file, until the timeout."""
         deadline = None
         while True:
             try:
@@ -212,7 +217,7 @@ class Sqlite(Dialect):
                 deadline = deadline or time.monotonic() + self.timeout
                 if time.monotonic() > deadline:
                     raise StoreBusy(
-                        f"{self.path} was locked by somebody else for {self.timeout:g} s; nothing was written: "
+                        f"{self.path} was locked by another connection for {self.timeout:g} s; nothing was written: "
                         "look for a long transaction in another program, or in this one around broker.within()"
                     ) from error
                 time.sleep(random.random() * 0.001)
@@ -234,7 +239,7 @@ class Sqlite(Dialect):
     def _check_joinable(self, connection: Any) -> None:
         if not isinstance(connection, sqlite3.Connection):
             raise refusal(connection, _ACCEPTED, self.path)
-        # From Python 3.12 on, `autocommit=True` takes commit() and rollback() their meaning as well.
+        # From Python 3.12 on, `autocommit=True` also makes commit() and rollback() do nothing.
         commits_by_itself = connection.isolation_level is None or getattr(connection, "autocommit", None) is True
         if commits_by_itself and not connection.in_transaction:
             raise InvalidArgument("this connection has no open transaction: execute BEGIN IMMEDIATE first")
@@ -250,7 +255,7 @@ class Sqlite(Dialect):
 
 
 class _Writing:
-    """A transaction of the one writer. A class, because a generator would cost as much as a query."""
+    """A transaction of the single writer. A class, because a generator would cost as much as a query."""
 
     __slots__ = ("_dialect", "_durable")
 
@@ -271,7 +276,7 @@ class _Writing:
 
 
 _unsafe_here: set[str] = set()
-"""Files that this process, a child of a fork, has inherited open and could not close."""
+"""Files that this process, a forked child, inherited open and could not close."""
 
 
 def _checked(path: str, must_exist: bool) -> str:
@@ -288,5 +293,5 @@ def _checked(path: str, must_exist: bool) -> str:
     if not absolute.parent.is_dir():
         raise StoreUnavailable(f"the folder {absolute.parent} does not exist: create it first")
     if must_exist and not absolute.exists():
-        raise StoreUnavailable(f"there is no database at {absolute}: is the path right? The first send makes one, or `rowq migrate`")
+        raise StoreUnavailable(f"there is no database at {absolute}: is the path right? The first send creates one, or `rowq migrate`")
     return str(absolute)

@@ -1,4 +1,4 @@
-"""What `rowq doctor` looks at on SQLite."""
+"""What `rowq doctor` checks on SQLite."""
 
 from __future__ import annotations
 

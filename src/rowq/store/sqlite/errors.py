@@ -1,4 +1,4 @@
-"""SQLite's error codes as errors of ours, each with what to do."""
+"""Translates SQLite's error codes into rowq's errors, each with advice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowq.errors import (
 )
 
 _MEANINGS: dict[int, tuple[type[RowqError], str]] = {
-    sqlite3.SQLITE_BUSY: (StoreBusy, "{path} is locked by somebody else; nothing was written: try again"),
+    sqlite3.SQLITE_BUSY: (StoreBusy, "{path} is locked by another connection; nothing was written: try again"),
     sqlite3.SQLITE_LOCKED: (StoreBusy, "{path} is locked by this process; nothing was written: try again"),
     sqlite3.SQLITE_READONLY: (StoreReadOnly, "{path} may not be written: check the permissions of the file and of its folder"),
     sqlite3.SQLITE_PERM: (StoreReadOnly, "{path} may not be opened: check the permissions of the file and of its folder"),

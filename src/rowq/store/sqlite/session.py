@@ -1,4 +1,4 @@
-"""How SQLite runs named queries: no locks to take, lists as JSON, one row without executemany."""
+"""How SQLite runs named queries: without row locks, with lists as JSON, and without executemany for inserts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowq.store.query import LIST_PARAMETER, PARAMETER, VALUES, Queries
 
 MAX_ROWS_AT_ONCE = 64
 _LOCK_CLAUSE = re.compile(r"\s+FOR UPDATE[^\n]*\Z")
-"""There is one writer at a time: nothing to lock."""
+"""There is one writer at a time, so rows need no locks."""
 
 
 class SqliteSession(Session):
@@ -23,8 +23,8 @@ class SqliteSession(Session):
 
     def __init__(self, connection: sqlite3.Connection, queries: SqliteQueries) -> None:
         self._connection = connection
-        self._cursor = connection.cursor()  # one for all: the shorthand on the connection makes a new one each time
-        self._cursor.row_factory = None  # an application's own connection may have one
+        self._cursor = connection.cursor()  # reused: connection.execute() creates a new cursor each time
+        self._cursor.row_factory = None  # an application's connection may have one
         self._queries = queries
 
     def rows(self, query: str, /, **values: Any) -> list[Row]:
@@ -34,7 +34,7 @@ class SqliteSession(Session):
         return self._cursor.execute(self._queries.bind(query, values), values).rowcount
 
     def many(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
-        text = self._queries.by_position(query, columns)
+        text = self._queries.positional.get(query) or self._queries.by_position(query, columns)
         if len(rows) == 1:
             self._cursor.execute(text, rows[0])
         elif self._queries.takes_several(query):
@@ -43,14 +43,18 @@ class SqliteSession(Session):
             self._cursor.executemany(text, rows)
 
     def _insert(self, query: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
-        """Several rows a statement. executemany lets go of the interpreter lock for every row and has to win it back, which costs
-        more than the row where an event loop wants it too."""
+        """Several rows per statement. executemany releases the interpreter lock for every row, and winning it back costs more than the
+        row if an event loop competes for it."""
         start, left = 0, len(rows)
         while left:
             size = min(left, MAX_ROWS_AT_ONCE)
             values = tuple(chain.from_iterable(rows[start : start + size]))
             self._cursor.execute(self._queries.of_several(query, columns, size), values)
             start, left = start + size, left - size
+
+    def draw_seqs(self, count: int) -> int:
+        last: int = self._cursor.execute(self._queries.draw_seqs, (count,)).fetchall()[0][0]
+        return last - count + 1
 
     def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
         self.run("insert_leased_alike", tokens=msgspec.json.encode(tokens).decode(), **values)
@@ -64,21 +68,22 @@ class SqliteSession(Session):
 
 
 class SqliteQueries(Queries):
-    """A list is bound as a JSON array. One value in a list is bound as it is: opening json_each costs more than a whole lookup."""
+    """A list is bound as a JSON array. A list of one value is bound directly: opening json_each costs more than a whole lookup."""
 
     def __init__(self) -> None:
         super().__init__("sqlite", lambda text: _LOCK_CLAUSE.sub("", text))
         self._several: dict[tuple[str, int], str] = {}
+        self.draw_seqs = self.by_position("draw_seqs", ("count",))
         self._values = {name: match for name in self.names() if (match := VALUES.search(self[name]))}
         self._of_one = {name: LIST_PARAMETER.sub(r":\1", self[name]) for name in self.names()}
         self._of_many = {name: LIST_PARAMETER.sub(r"SELECT value FROM json_each(:\1)", self[name]) for name in self.names()}
 
     def takes_several(self, query: str) -> bool:
-        """Whether it is an insert of values, which may stand there more than once."""
+        """Whether it is an insert whose VALUES can be repeated."""
         return query in self._values
 
     def of_several(self, query: str, columns: tuple[str, ...], count: int) -> str:
-        """The insert with so many rows of values, one behind the other."""
+        """The insert with `count` rows of values."""
         known = self._several.get((query, count))
         if known is None:
             match, text = self._values[query], self[query]
@@ -88,7 +93,7 @@ class SqliteQueries(Queries):
         return known
 
     def bind(self, query: str, values: dict[str, Any]) -> str:
-        """The text to run; lists among the values are replaced by what it takes."""
+        """The text to run; lists in `values` are replaced by what the text expects."""
         texts = self._of_one
         for name, value in values.items():
             if type(value) is list:

@@ -1,1 +1,1 @@
-"""Streams of messages in numbered batches, staged messages and archive segments, as rows."""
+"""The tables of streams in numbered batches, of staged messages and of archive segments."""

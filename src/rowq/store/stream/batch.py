@@ -1,4 +1,4 @@
-"""Batching: gathers the messages of a stream's next batch, queue by queue in turns, and the head of a group with those behind it."""
+"""Batching: collects the messages of a stream's next batch, from its queues in turn, and the head of a group with those behind it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rowq.store.transaction import Look, Transaction
 _FIRST_TURN = 100
 _TURN = 1_000
 _TURN_BYTES = 16 << 20
-"""What a turn brings into memory, by what messages have been like so far."""
+"""Memory for one turn, estimated from the messages so far."""
 _SEQ, _TOKEN, _UNTIL, _PAYLOAD, _GROUP = 0, 3, 4, 6, 10
-"""In the rows that a receive gets."""
+"""Columns in the rows of a receive."""
 _MODE = MODE_MARKS["at_least_once"]
-"""Whatever the queue says later: a batch that goes back must not be lost."""
+"""Set on each lease, whatever the queue's settings become: a batch that returns must not be lost."""
 
 
 class Gathered(msgspec.Struct):
-    """A batch so far: its receipts in the order of their places."""
+    """A batch so far, with its receipts in order of place."""
 
     most: int
     most_bytes: int
@@ -42,7 +42,7 @@ class Gathered(msgspec.Struct):
 
     @property
     def turn(self) -> int:
-        """How many to ask for at once: neither more than may come, nor more than fits into memory easily."""
+        """How many messages to request at once: no more than the batch may hold, and no more than fits easily into memory."""
         if not self.receipts:
             return min(_FIRST_TURN, self.room)
         average = max(1, self.bytes // len(self.receipts))
@@ -55,7 +55,7 @@ class _Turn(msgspec.Struct):
 
 
 def gather(tx: Transaction, stream: Stream, most: int, most_bytes: int) -> Gathered:
-    """Leases up to so many messages. Of the bytes it may become somewhat more: how large a message is shows when it is there."""
+    """Leases up to `most` messages. `most_bytes` may be exceeded a little, because a message's size is known only after it is leased."""
     found = Gathered(most, most_bytes)
     first = stream.next_batch % len(stream.queues)
     turns = [_Turn(queue, Look(-1)) for queue in (*stream.queues[first:], *stream.queues[:first])]
@@ -66,7 +66,7 @@ def gather(tx: Transaction, stream: Stream, most: int, most_bytes: int) -> Gathe
 
 
 def _take_share(tx: Transaction, turn: _Turn, found: Gathered, share: int, consumer: str) -> bool:
-    """What a queue gives of its share; False when it has no more."""
+    """Takes a queue's share; False if the queue has no more messages."""
     enough = len(found.receipts) + share
     while (wanted := min(found.room, enough - len(found.receipts))) > 0:
         if not _take(tx, turn, found, wanted, consumer):
@@ -75,14 +75,14 @@ def _take_share(tx: Transaction, turn: _Turn, found: Gathered, share: int, consu
 
 
 def _take(tx: Transaction, turn: _Turn, found: Gathered, share: int, consumer: str) -> bool:
-    """One turn of a queue; False when it has no more."""
+    """One turn of a queue; False if it has no more messages."""
     call = Receive(*(turn.queue, min(found.turn, share), UNTIL_SETTLED - tx.now, consumer), from_dead=False, delivery="at_least_once")
     lease(tx, turn.queue, [call], turn.look)
     rows = call.result or []
     if turn.look is not None:
         turn.look = None if turn.look.is_complete else Look(-1)
     if early := [row[_SEQ] for row in rows if row[_UNTIL] != UNTIL_SETTLED]:
-        tx.session.write("hold_until", lease_until=UNTIL_SETTLED, seqs=early)  # a deadline ends the leases of others only
+        tx.session.write("hold_until", lease_until=UNTIL_SETTLED, seqs=early)  # leases of a stream do not end at the deadline
     size = sum([len(row[_PAYLOAD]) for row in rows])
     groups = sorted({row[_GROUP] for row in rows if row[_GROUP] is not None})
     behind = _take_followers(tx, turn.queue, groups, share - len(rows), found.most_bytes - found.bytes - size, consumer)
@@ -96,8 +96,8 @@ def _take(tx: Transaction, turn: _Turn, found: Gathered, share: int, consumer: s
 def _take_followers(
     tx: Transaction, queue: str, groups: list[str], most: int, most_bytes: int, consumer: str
 ) -> dict[str, list[tuple[int, int, int]]]:
-    """Those that are next in groups whose heads we hold, as far as they are due: (seq, token, size) in order, by group. One that somebody
-    else is at in this moment ends the line of its group. A queue with a throughput_limit gives heads only, which its bucket counts."""
+    """Leases the due messages behind the heads that we hold: (seq, token, size) in order, by group. A message locked by another transaction
+    ends the line of its group. A queue with a throughput_limit gives heads only, which its bucket counts."""
     if not groups or most <= 0 or tx.policy(queue).throughput_limit:
         return {}
     lines = _list_followers(tx, queue, groups, most, most_bytes)

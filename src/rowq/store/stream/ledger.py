@@ -1,5 +1,5 @@
-"""The ledger: which messages are in which batch of which stream, and which of them are settled. Each verb is one transaction, and takes
-the stream's row first; it refuses before it writes anything."""
+"""The ledger: which messages are in which batch of which stream, and which of them are settled. Each verb is one transaction that locks the
+stream's row first, and raises errors before it writes anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from rowq.errors import InvalidArgument, StreamNotFound, StreamTaken
 from rowq.ids import Receipt
 from rowq.model.lifecycle import Ack
-from rowq.model.stream import Ahead, LockedMessage, Stream
+from rowq.model.stream import Ahead, Stream, StreamClaim
 from rowq.store import groups
 from rowq.store.call import Settle
 from rowq.store.dialect import Row, Session
@@ -22,23 +22,23 @@ from rowq.store.transaction import Transaction
 T = TypeVar("T")
 
 KEPT_BATCHES = 200
-"""So many settled ones stay listed: Spark itself remembers a hundred."""
+"""How many settled batches stay listed: Spark itself remembers a hundred."""
 BEAT_EVERY_MS = 1_000
-"""A stream that asks and finds nothing is written down so often, and not each time: that would be a sync for nothing."""
+"""How often an idle stream writes its heartbeat: writing it at each call would be a sync for nothing."""
 _PIECE = 1_000
 
 
-def claim(tx: Transaction, name: str, queues: Sequence[str]) -> LockedMessage:
-    """Whoever comes last has the stream: older epochs are refused from now on."""
+def claim(tx: Transaction, name: str, queues: Sequence[str]) -> StreamClaim:
+    """The last claim owns the stream: older epochs are refused from now on."""
     _refuse_at_most_once(tx, queues)
     tx.session.write("insert_stream", name=name, queues=_json(queues), created_at=tx.now)
     stream = lock(tx, name)
     advance(tx, stream, epoch=stream.epoch + 1, queues=list(queues))
-    return LockedMessage(stream.epoch + 1, stream.acked_batch, stream.floor)
+    return StreamClaim(stream.epoch + 1, stream.acked_batch, stream.floor)
 
 
 def take(tx: Transaction, name: str, epoch: int, after: int, most: int, most_bytes: int) -> int:
-    """Settles what is behind the checkpoint, and gives the number of the batch that comes next; `after` itself when there is nothing."""
+    """Settles the batches up to the checkpoint `after`, and returns the number of the next batch; `after` itself if there is nothing."""
     stream = lock(tx, name)
     stream.check(epoch, after)
     known: int | None = tx.session.rows("find_batch_after", stream=name, after=after)[0][0]
@@ -55,8 +55,8 @@ def take(tx: Transaction, name: str, epoch: int, after: int, most: int, most_byt
 
 
 def lease_ahead(tx: Transaction, name: str, epoch: int, after: int, ahead: Ahead) -> int | None:
-    """One more batch behind those that are there, and settles nothing. None when there are as many as wished, or the stream has gone
-    on: who asks for the next batch asks for later ones too."""
+    """Leases one more batch after the existing ones, without settling any. None if there are enough, or if the stream has moved on: asking
+    for its next batch also asks for later ones."""
     stream = lock(tx, name)
     has_gone_on = stream.floor <= after < stream.acked_batch
     stream.check(epoch, stream.acked_batch if has_gone_on else after)
@@ -80,7 +80,7 @@ def ack(tx: Transaction, name: str, epoch: int, upto: int) -> None:
 def beat(tx: Transaction, name: str, epoch: int) -> None:
     if not tx.session.run("beat_stream", name=name, epoch=epoch, beat_at=tx.now):
         find(tx.session, name).check_epoch(epoch)
-        raise StreamTaken(f"the stream {name!r} changed hands in this moment: ask again")
+        raise StreamTaken(f"the stream {name!r} changed its owner just now: try again")
 
 
 def find(session: Session, name: str) -> Stream:
@@ -92,7 +92,7 @@ def list_streams(session: Session) -> list[Stream]:
 
 
 def measure(session: Session, queues: Sequence[str], now: int) -> dict[str, int]:
-    """What waits in some queues, together."""
+    """Counts the messages of several queues together."""
     rows = [session.rows("measure_lag", queue=queue)[0] for queue in queues]
     ready, scheduled, blocked, leased = (sum([row[number] for row in rows]) for number in range(4))
     oldest = min([row[4] for row in rows if row[4] is not None], default=now)
@@ -105,7 +105,7 @@ def lock(tx: Transaction, name: str) -> Stream:
 
 def _known(row: Row | None, name: str) -> Stream:
     if row is None:
-        raise StreamNotFound(f"there is no stream {name!r}: nobody has claimed it in this database")
+        raise StreamNotFound(f"there is no stream {name!r}: it was never claimed in this database")
     return _stream(row)
 
 
@@ -140,7 +140,7 @@ def advance(tx: Transaction, stream: Stream, **changes: object) -> None:
 
 
 def _lease_batch(tx: Transaction, stream: Stream, most: int, most_bytes: int) -> bool:
-    """Writes the next batch down; False when there is nothing to take."""
+    """Records the next batch; False if there is nothing to take."""
     found = gather(tx, stream, most, most_bytes)
     if not found.receipts:
         return False
@@ -153,7 +153,7 @@ def _lease_batch(tx: Transaction, stream: Stream, most: int, most_bytes: int) ->
 
 
 def _is_a_batch_ready(tx: Transaction, stream: Stream, most: int) -> bool:
-    """What is leased early is fixed early: a few messages would stay few, where those that come meanwhile could still join them."""
+    """A batch leased ahead is fixed: a small one would stay small, although messages that arrive meanwhile could still join it."""
     left = most
     for queue in stream.queues:
         left -= tx.session.rows("count_ready_upto", queue=queue, most=left)[0][0]
@@ -166,7 +166,7 @@ def _ack(tx: Transaction, stream: Stream, upto: int) -> None:
     if upto <= stream.acked_batch:
         return
     for queue in stream.queues:
-        tx.policy(queue)  # those that are remembered can be acked at once
+        tx.policy(queue)  # only queues with a cached policy can be acked by one statement
     for piece in pieces(unsettled(tx, stream, upto)):
         settle(tx, [Settle(piece, Ack())], calls_up=False)
     groups.promote_next(tx)
@@ -177,7 +177,7 @@ def _ack(tx: Transaction, stream: Stream, upto: int) -> None:
 
 
 def unsettled(tx: Transaction, stream: Stream, upto: int) -> list[Receipt]:
-    """By seq, as locks must come."""
+    """Sorted by seq, the order in which locks are taken."""
     rows = tx.session.rows("list_unsettled", stream=stream.name, after=stream.acked_batch, upto=upto)
     return sorted([(seq, token) for seq, token in rows])
 
@@ -192,7 +192,7 @@ def _refuse_at_most_once(tx: Transaction, queues: Sequence[str]) -> None:
 
 
 def pieces(rows: list[T]) -> Iterator[list[T]]:
-    """Lists that every database looks up by key."""
+    """Lists short enough that every database looks them up by key."""
     return (rows[start : start + _PIECE] for start in range(0, len(rows), _PIECE))
 
 

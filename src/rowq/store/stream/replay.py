@@ -1,4 +1,4 @@
-"""How a replay was begun: a few numbers under its name, written once, so that running it again goes on with the same."""
+"""The parameters of a replay: a few numbers under its name, written once, so that every further run continues with the same."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rowq.store.transaction import Transaction
 
 
 class Course(msgspec.Struct, frozen=True):
-    """What a replay keeps to from its first run to its last."""
+    """What stays the same from a replay's first run to its last."""
 
     choice: int
-    """A digest of what was chosen."""
+    """A digest of the selection."""
     begun_at: int
     upto: int
     """The last line of the archive that belongs to it."""
@@ -23,8 +23,8 @@ class Course(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Gives the course of a replay: the one that was written before, else this one. Of two first runs at the same moment one is the
-    first, and the other goes by its course."""
+    """Returns the course of a replay: the stored one, or else this one. If two first runs start at the same moment, the second uses the
+    course of the first."""
 
     name: str
     choice: int
@@ -36,7 +36,7 @@ class Begin(msgspec.Struct, frozen=True):
         if known is not None:
             return known
         course = Course(self.choice, tx.now, self.upto, self.chunk)
-        for field in Course.__struct_fields__:  # in one order, so that the second waits at the first of them
+        for field in Course.__struct_fields__:  # in one order, so that a concurrent run waits at the first of them
             tx.session.write("offer_mark", name=_mark(self.name, field), seq=getattr(course, field))
         return read_course(tx.session, self.name) or course
 
@@ -48,5 +48,5 @@ def read_course(session: Session, name: str) -> Course | None:
 
 
 def _mark(name: str, field: str) -> str:
-    """In the length that every database has for the name of a counter."""
+    """Hashed to fit the length of a counter's name in every database."""
     return f"replay:{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}:{field}"

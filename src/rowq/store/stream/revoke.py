@@ -1,4 +1,4 @@
-"""Revoking: what takes messages out of a stream's hands without its doing, by an operator's word; and who is refused meanwhile."""
+"""Revoking and quarantine: an operator takes messages away from a stream. Also refuses operations on messages that a stream holds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowq.store.transaction import Transaction
 
 
 def revoke(tx: Transaction, name: str) -> int:
-    """Everything that is not settled goes back, as if it had not been delivered; the numbers that were given so far end here."""
+    """Returns all unsettled messages to their queues, as if they had not been delivered; earlier batch numbers become invalid."""
     stream = lock(tx, name)
     receipts = unsettled(tx, stream, stream.next_batch)
     for piece in pieces(receipts):
@@ -34,7 +34,7 @@ def revoke(tx: Transaction, name: str) -> int:
 
 
 def quarantine(tx: Transaction, name: str, batch: int, ids: Sequence[str], reason: str | None) -> int:
-    """Messages of a batch become dead letters. The others keep their places, so that the batch stays what it was without them."""
+    """Turns messages of a batch into dead letters. The others keep their places, so the batch is otherwise unchanged."""
     lock(tx, name)
     chosen = _in_batch(tx, name, batch, ids)
     for held in chosen:
@@ -51,7 +51,7 @@ def quarantine(tx: Transaction, name: str, batch: int, ids: Sequence[str], reaso
 
 
 def refuse_streamed(tx: Transaction, queue: str) -> None:
-    """For those who would remove a whole queue."""
+    """Raises if a stream holds messages of the queue: called before the queue is deleted."""
     row = tx.session.row("find_streamed_of_queue", queue=queue, lease_until=UNTIL_SETTLED)
     if row is not None:
         raise HeldByStream(
@@ -60,12 +60,12 @@ def refuse_streamed(tx: Transaction, queue: str) -> None:
 
 
 def streamed(session: Session, seqs: list[int]) -> dict[int, tuple[str, int]]:
-    """Those of the messages that a stream holds: in which one, and in which of its batches."""
+    """The messages that a stream holds, each with its stream and batch."""
     return {seq: (stream, batch) for seq, stream, batch in session.rows("find_streamed", seqs=seqs)} if seqs else {}
 
 
 def _release(tx: Transaction, seqs: list[int]) -> None:
-    """Back to where they were: the head of a group in front, the others behind it."""
+    """Returns messages to where they were: the head of a group first, the others blocked behind it."""
     messages = hold_leased(tx.session, seqs)
     heads = _heads(tx, {(held.queue, held.group_key) for held in messages if held.group_key is not None})
     for held in messages:
@@ -75,7 +75,7 @@ def _release(tx: Transaction, seqs: list[int]) -> None:
 
 
 def _heads(tx: Transaction, named: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """The heads of groups. Where we hold the head, nobody else appoints another."""
+    """The heads of groups. While we hold a head, no other transaction can set a new one."""
     heads: dict[tuple[str, str], int] = {}
     for queue in sorted({queue for queue, _ in named}):
         keys = sorted([group for of, group in named if of == queue])
@@ -85,7 +85,7 @@ def _heads(tx: Transaction, named: set[tuple[str, str]]) -> dict[tuple[str, str]
 
 
 def _in_batch(tx: Transaction, name: str, batch: int, ids: Sequence[str]) -> list[LockedMessage]:
-    """The messages with these ids, locked; without those that are in quarantine already."""
+    """Locks the messages with these ids, without those already in quarantine."""
     named = {id: set(seqs_of(tx.session, id, only(None))) for id in ids}
     seqs = set[int]().union(*named.values())
     found = {row[0]: row for row in tx.session.rows("find_in_batch", stream=name, batch=batch, seqs=sorted(seqs))} if seqs else {}
@@ -104,8 +104,8 @@ def _in_batch(tx: Transaction, name: str, batch: int, ids: Sequence[str]) -> lis
 
 
 def _pass_on_heads(tx: Transaction, name: str, batch: int) -> None:
-    """Where the head of a group has left and others of the group are still in the batch, the first of them leads: who is blocked behind
-    them is not called up before they are settled."""
+    """If the head of a group has left and others of the group are still in the batch, the first of them becomes the head: messages blocked
+    behind them are not promoted before they are settled."""
     left = set(tx.leaving)
     if not left:
         return

@@ -1,4 +1,4 @@
-"""Segments of an archive, as the database knows them: which lines of history and audit are in which, and how far each has come."""
+"""Archive segments in the database: which lines of history and audit each contains, and its state."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _NO_LIMIT = 1 << 62
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """Lines from `first` to `last`, both included. Between them there may be numbers that no line has."""
+    """Lines from `first` to `last`, both included. Some numbers between them may be unused."""
 
     number: int
     first: int
     last: int
     lines: int
-    """How many there were when it was planned; once it is committed, how many are in the lake."""
+    """How many lines there were when it was planned; once it is committed, how many are in the lake."""
     state: State
     planned_at: int
     committed_at: int | None
@@ -37,20 +37,20 @@ def list_segments(session: Session, lake: str, kind: Kind) -> list[Segment]:
 
 
 def count_lines(session: Session, kind: Kind, first: int, last: int, most: int | None = None) -> tuple[int, int | None]:
-    """How many lines there are in a range, `most` at most, and the number of the last of them."""
+    """How many lines a range has, counting at most `most`, and the number of the last one counted."""
     count, highest = session.rows(_MEASURE[kind], first=first, last=last, limit=most or _NO_LIMIT)[0]
     return int(count), highest
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Fixes the next range, from behind the last segment up to a settled line. A segment that was planned and not committed comes
-    first, as it is; None: there is nothing new."""
+    """Fixes the next range, from the end of the last segment up to a settled line. A segment that was planned but not committed is returned
+    first, unchanged; None if there is nothing new."""
 
     lake: str
     kind: Kind
     settled: int
     most: int
-    """Lines in a segment."""
+    """Lines per segment."""
 
     def __call__(self, tx: Transaction) -> Segment | None:
         known = list_segments(tx.session, self.lake, self.kind)
@@ -68,7 +68,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """The lake has it. Says the same however often it is said."""
+    """Records that the lake has the segment. May be repeated."""
 
     lake: str
     kind: Kind
@@ -80,9 +80,9 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class Purge(msgspec.Struct, frozen=True):
-    """A piece of what is done last: the lines of a committed segment leave the database, history with the bodies that it kept.
+    """The last step, in batches: removes the lines of a committed segment from the database, history together with its kept bodies.
 
-    Gives how many went, and from which line to go on; None at the end, with which the segment is purged.
+    Returns how many were removed, and the line to continue from; None at the end, when the segment is marked as purged.
     """
 
     lake: str
@@ -103,7 +103,7 @@ class Purge(msgspec.Struct, frozen=True):
 
 
 def last_publication(session: Session, writer: str) -> int | None:
-    """The highest version that a writer has published."""
+    """The highest version published by a writer."""
     version: int | None = session.rows("find_last_publication", writer=writer)[0][0]
     return version
 

@@ -1,5 +1,5 @@
-"""Slicing: the messages of a batch, cut into ranges that are read apart, and the reading of one of them. Both change nothing, and give the
-same as often as they are asked, until the batch is settled."""
+"""Slices: divides batches into ranges that are read separately, and reads one of them. Both change nothing and are repeatable until the
+batch is settled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PIECE = 500
 
 
 def cut(session: Session, name: str, after: int, upto: int, parts: int, most: int | None) -> list[Slice]:
-    """The batches behind one number and up to another, in about so many slices; messages of one group are never in two of them."""
+    """Divides the batches after `after`, up to `upto`, into about `parts` slices; messages of one group stay in one slice."""
     if upto <= after:
         return []
     stream = find(session, name)
@@ -37,7 +37,7 @@ def _cut_batch(session: Session, name: str, batch: int, messages: int, width: in
             quarantined.add(place)
         if group is not None:
             group_at[place] = (queue, group)
-        elif place - 1 in group_at:  # a dead letter by now, and gone: those before and behind it may be of one group
+        elif place - 1 in group_at:  # quarantined and gone: the messages around it may be of one group
             group_at[place] = group_at[place - 1]
     first = 1
     while first <= messages:
@@ -51,7 +51,7 @@ def _cut_batch(session: Session, name: str, batch: int, messages: int, width: in
 
 
 def read(session: Session, piece: Slice) -> Iterator[list[Row]]:
-    """Its messages in order of place, some at a time; an error instead of the end when one is missing."""
+    """Yields the slice's messages in order of place, in lists; raises an error at the end if one is missing."""
     rows: list[Row] = []
     count = 0
     for row in session.stream("read_slice", stream=piece.stream, batch=piece.batch, first=piece.first, last=piece.last):
@@ -67,9 +67,9 @@ def read(session: Session, piece: Slice) -> Iterator[list[Row]]:
 
 
 def lost(session: Session, piece: Slice, count: int) -> LeaseLost:
-    """Why a slice has not as many messages as it should; raises the reason, where there is a better one."""
+    """The error for a slice with missing messages; raises a more specific one if there is one."""
     find(session, piece.stream).check(None, piece.batch)
     return LeaseLost(
-        f"batch {piece.batch} of the stream {piece.stream!r} has {count} messages at the places {piece.first} to {piece.last}, and should "
+        f"batch {piece.batch} of the stream {piece.stream!r} has {count} messages at the places {piece.first} to {piece.last}, but should "
         f"have {piece.count}: it was settled, or some of it was quarantined while it was read. Start the query again"
     )

@@ -1,4 +1,4 @@
-"""Messages that are put down first and published later: all of a writer's version at once, and once only."""
+"""Staging: messages are written first and published later, all of a writer's version at once and exactly once."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rowq.store.call import Send
 from rowq.store.transaction import Transaction
 
 KEPT_MS = 86_400_000
-"""How long a stage may wait to be published: whoever wrote it has given up by then."""
+"""How long a stage may wait to be published: its writer has given up by then."""
 COLUMNS = ("stage", "place", "staged_at", *PREPARED_COLUMNS)
 _PIECE = 1_000
-"""Seqs that are drawn together."""
+"""How many seqs are drawn at once."""
 _SENT = 500
-"""Messages that are held in memory and sent together."""
+"""How many messages are held in memory and sent together."""
 
 Stage = tuple[str, int]
-"""Its name, and how many messages were put down under it."""
+"""Its name, and how many messages were staged under it."""
 
 
 class Abandoned(Exception):
-    """A publication that was refused when parts of it were written: all of it is undone. `error` says why."""
+    """A publication that failed after parts of it were written: all of it is rolled back. `error` is the reason."""
 
     def __init__(self, error: RowqError) -> None:
         super().__init__(str(error))
@@ -45,7 +45,7 @@ def discard(tx: Transaction, stages: Sequence[str]) -> None:
 
 
 def publish(tx: Transaction, writer: str, version: int, stages: Sequence[Stage], kept: int | None = None) -> bool:
-    """False when that version of the writer was published before: then what was put down for it again is thrown away."""
+    """False if this version of the writer was published before: the messages staged for it again are then discarded."""
     total = sum([count for _, count in stages])
     is_new = tx.session.run("insert_publication", writer=writer, version=version, messages=total, published_at=tx.now)
     if is_new:
@@ -57,13 +57,13 @@ def publish(tx: Transaction, writer: str, version: int, stages: Sequence[Stage],
 
 
 def publish_stages(tx: Transaction, stages: Sequence[Stage]) -> None:
-    """The stages are all there is to tell a second time from the first."""
+    """Publishes without a version: only the stages themselves prevent a second publication."""
     _publish_all(tx, stages)
     discard(tx, sorted([stage for stage, _ in stages]))
 
 
 def retire(tx: Transaction, limit: int) -> int:
-    """What nobody has published in a day."""
+    """Removes messages that were not published within a day."""
     rows = tx.session.rows("list_old_staged", cutoff=tx.now - KEPT_MS, limit=limit)
     if rows:
         tx.session.many("delete_staged_row", ("stage", "place"), rows)
@@ -84,8 +84,8 @@ def _check_whole(tx: Transaction, counts: dict[str, int]) -> None:
         found = tx.session.rows("count_staged", stage=stage)[0][0]
         if found != told:
             raise StagingLost(
-                f"{told} messages were put down under {stage!r}, and {found} are there: the database was restarted after a crash, or they "
-                "waited for more than a day; nothing was published, write them again"
+                f"{told} messages were staged under {stage!r}, but {found} are there: the database was restarted after a crash, or they "
+                "waited for more than a day; nothing was published: write them again"
             )
 
 
@@ -103,7 +103,7 @@ def _publish_stage(tx: Transaction, stage: str) -> None:
 
 
 def _is_open(tx: Transaction, queue: str) -> bool:
-    """Whether a queue takes whatever comes: nothing is to be counted, and nothing expires."""
+    """Whether a queue accepts messages in bulk: it has no maximum depth and no TTL."""
     policy = tx.policy(queue)
     return not policy.max_depth and not policy.ttl_ms
 
@@ -122,7 +122,7 @@ def _publish_plain(tx: Transaction, stage: str, queue: str, count: int, highest:
 
 
 def _publish_in_pieces(tx: Transaction, stage: str, queue: str, is_audited: bool) -> int:
-    """Gives the first of their seqs."""
+    """Returns the first of their seqs."""
     session, after, lowest = tx.session, -1, 0
     while places := session.rows("list_staged_plain", stage=stage, queue=queue, after=after, limit=_PIECE):
         upto, count = places[-1][0], len(places)
@@ -138,7 +138,7 @@ def _publish_in_pieces(tx: Transaction, stage: str, queue: str, is_audited: bool
 
 
 def _send_others(tx: Transaction, stage: str, queues: list[str]) -> None:
-    """As any message is sent: with its key and its group, in its queue's bounds."""
+    """Sends messages the usual way: with keys, groups and the queue's limits."""
     after = -1
     while rows := tx.session.rows("list_staged", stage=stage, after=after, queues=queues, limit=_SENT):
         after = rows[-1][0]

@@ -1,1 +1,1 @@
-"""Rows that a copy takes from one database into another."""
+"""The rows that a copy moves from one database to another."""

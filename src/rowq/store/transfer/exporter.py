@@ -1,4 +1,4 @@
-"""The messages that a copy takes along: read from the source, a piece at a time, each with its body and the place where it is."""
+"""Reads the messages of a copy from its source, in batches, each with its body and state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowq.store.locked_message import LockedMessage
 
 PIECE = 500
 MOST_BYTES = 8 << 20
-"""Of payloads in a piece, unless a single one is larger."""
+"""Payload bytes per batch, unless a single payload is larger."""
 
 _PLACES = {
     "place_ready": State.READY,
@@ -26,14 +26,14 @@ _PLACES = {
 
 
 class Leaving(msgspec.Struct, frozen=True):
-    """A message that is not finished. `body` stands in the order of the columns of `rowq_messages`."""
+    """An unfinished message. `body` has the columns of `rowq_messages` in order."""
 
     body: Row
     held: LockedMessage
 
 
 class FinishedLine(msgspec.Struct, frozen=True):
-    """A finished one: its line in the history, and its body if that was kept."""
+    """A finished message: its line in the history, and its body if that was kept."""
 
     line: Row
     body: Row | None
@@ -52,7 +52,7 @@ class FinishedLine(msgspec.Struct, frozen=True):
 
 
 def list_piece(session: Session, query: str, queues: list[str], after: int, last: int) -> list[Row]:
-    """Rows behind a number, which begin with their number and their queue; bodies come to as many bytes as fit into memory easily."""
+    """Rows after a number, each beginning with its number and queue; the total size of bodies is limited to MOST_BYTES."""
     rows = session.rows(query, queues=queues, after=after, last=last, limit=PIECE)
     if query not in ("list_bodies", "list_history"):
         return rows
@@ -71,14 +71,14 @@ def id_of(listed: Row) -> str:
 
 
 def read_messages(session: Session, seqs: list[int]) -> list[Leaving]:
-    """As of one moment, in order; without those that are gone or finished by now."""
+    """The messages as of one moment, in order, without those that are gone or finished."""
     bodies = {row[0]: row for row in session.rows("read_bodies", seqs=seqs)}
     places = {row[0]: (state, row) for query, state in _PLACES.items() for row in session.rows(query, seqs=seqs)}
     return [Leaving(body, _held(body, *places[seq])) for seq, body in bodies.items() if seq in places]
 
 
 def read_finished(session: Session, lines: list[int]) -> list[FinishedLine]:
-    """By the ids of their lines in the history."""
+    """Finished messages by the ids of their lines in the history."""
     return [FinishedLine(row[:13], None if row[13] is None else row[13:]) for row in session.rows("read_history", lines=lines)]
 
 

@@ -1,4 +1,4 @@
-"""What a copy takes along beside messages: audit lines, the ids of messages that are gone, undelivered keys, answers to requests."""
+"""What a copy moves besides messages: audit lines, the ids of messages that are gone, undelivered keys, answers to requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowq.store.transfer.progress import Course
 
 
 def bring_events(tx: Transaction, events: Sequence[Row], courses: Mapping[str, Course]) -> int:
-    """Rows of `list_events`, as they are."""
+    """Writes rows of `list_events` unchanged, except for their seqs."""
     lines = [
         (at, queue, None if seq is None else seq + courses[queue].base, *rest)
         for _, queue, at, seq, *rest in events
@@ -24,27 +24,27 @@ def bring_events(tx: Transaction, events: Sequence[Row], courses: Mapping[str, C
 
 
 def name_gone(tx: Transaction, events: Sequence[Row], courses: Mapping[str, Course]) -> None:
-    """Rows of `list_enqueued`, of messages that are no more: their ids still lead to their audit."""
+    """Writes rows of `list_enqueued`, for messages that are gone: their ids still lead to their audit."""
     rows = [(message_id(seq, at), seq + courses[queue].base, queue, tx.now) for _, queue, at, seq in events if courses[queue].takes(seq)]
     if rows:
         tx.session.many("insert_gone_id", ("id", "seq", "queue", "gone_at"), rows)
 
 
 def bring_gone_ids(tx: Transaction, ids: Sequence[Row], course: Course) -> None:
-    """Rows of `list_gone_ids`: ids that callers had brought stay taken."""
+    """Writes rows of `list_gone_ids`: callers' own ids stay taken."""
     rows = [(id, seq + course.base, course.queue, gone_at) for id, seq, gone_at in ids if course.takes(seq)]
     if rows:
         tx.session.many("insert_gone_id", ("id", "seq", "queue", "gone_at"), rows)
 
 
 def bring_answers(tx: Transaction, answers: Sequence[Row]) -> None:
-    """Rows of `list_answers`: a send that is tried once more gets the answer of its first try here, too."""
+    """Writes rows of `list_answers`: a send that is retried at the target gets its first answer."""
     tx.session.many("insert_answer", ("id", "at", "fingerprint", "answer"), answers)
 
 
 def bring_entries(tx: Transaction, entries: Sequence[Row], courses: Mapping[str, Course], *, everything: bool) -> int:
-    """Rows of `read_kv`, of messages in these queues, or of everything that nobody knows the queue of. What was brought before is not
-    brought again, as it may have been forgotten here since; what was written here later stays as it is."""
+    """Writes rows of `read_kv`, for messages of these queues, and with `everything` also those of unknown queues. Entries of an earlier run
+    are not written again, as they may have been deleted here since; entries written here later are kept."""
     ids = sorted({entry[4] for entry in entries})
     queues: defaultdict[str, set[str]] = defaultdict(set)
     for id, _, queue, _ in tx.session.rows("find_ids", ids=ids) if ids else []:

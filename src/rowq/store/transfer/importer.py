@@ -1,4 +1,4 @@
-"""Messages from another database move in: with their ids, in their states and in their order, by the rules that hold here."""
+"""Imports messages from another database with their ids, states and order, by the target's own settings."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _WAITING = (State.READY, State.SCHEDULED, State.BLOCKED)
 _LEASED = "it was leased when it was copied"
 
 Named = tuple[str, str]
-"""A queue, and the id of a message there."""
+"""A queue and the id of a message in it."""
 
 
 def arrive(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> list[str]:
-    """Messages in the order of their seqs; the queues of those that have arrived. One that is here already is passed over."""
+    """Imports messages in order of seq; returns the queue of each one imported. Messages that are already here are skipped."""
     known = find_known(tx.session, {(one.held.queue, one.held.id): one.held.seq + bases[one.held.queue] for one in leaving})
     coming = [one for one in leaving if (one.held.queue, one.held.id) not in known]
     with _whole():
@@ -46,12 +46,12 @@ def arrive(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int]
         groups.promote_next(tx)
     arrived = [one.held.queue for one in coming]
     for queue in set(arrived):
-        tx.policies.known(tx.session, queue).depth_bound = None  # more messages are in it than were sent
+        tx.policies.known(tx.session, queue).depth_bound = None  # the queue now holds more messages than were counted
     return arrived
 
 
 def arrive_finished(tx: Transaction, finished: Sequence[FinishedLine], bases: Mapping[str, int]) -> list[str]:
-    """The same for the history. One that arrived before it was finished is passed over too."""
+    """The same for finished messages. One that was imported before it finished is skipped too."""
     known = find_known(tx.session, {(one.queue, one.id): one.seq + bases[one.queue] for one in finished})
     coming = [one for one in finished if (one.queue, one.id) not in known]
     with _whole():
@@ -63,13 +63,13 @@ def arrive_finished(tx: Transaction, finished: Sequence[FinishedLine], bases: Ma
 
 
 def replace(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> None:
-    """Messages that were replaced by their keys after they had been copied: the same here, where they still wait."""
+    """Applies replacements made at the source after the copy, to messages that still wait here."""
     replaced = {one.held.seq + bases[one.held.queue]: one for one in leaving if one.held.state in _WAITING}
     with _whole():
         for held in hold_waiting(tx.session, sorted(replaced)) if replaced else []:
             body, expires_at = replaced[held.seq].body, replaced[held.seq].held.expires_at
             tx.changes["replace_body"].append((*body[_FORMAT : _HEADERS + 1], held.seq))
-            take_out(tx, held)  # and in again: a claim that is under way must not hand out the body of before
+            take_out(tx, held)  # rewritten, so that a running claim does not hand out the old body
             put_back(tx, held, expires_at)
             _expect_end(tx, held, expires_at)
             tx.audit(held.queue, held.seq, "replaced")
@@ -77,7 +77,7 @@ def replace(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int
 
 
 def find_known(session: Session, seqs: Mapping[Named, int]) -> set[Named]:
-    """Those of the ids whose messages are here under these seqs, or were; IdTaken when another message of the queue has one."""
+    """The ids whose messages are, or were, here under these seqs; raises IdTaken if another message of the queue has one of them."""
     known: set[Named] = set()
     for id, seq, queue, gone_at in session.rows("find_ids", ids=sorted({id for _, id in seqs})) if seqs else []:
         if seq == seqs.get((queue, id)):
@@ -97,13 +97,13 @@ def _taken(queue: str, id: str) -> IdTaken:
 
 @contextmanager
 def _whole() -> Iterator[None]:
-    """An act that refuses is expected to have written nothing; past the first write, any error must undo it all."""
+    """An operation that raises a plain error is expected to have written nothing; a StoreError rolls back the whole transaction."""
     try:
         yield
     except StoreError:
         raise
     except RowqError as error:
-        raise StoreError(f"the target does not take it: {error}") from error
+        raise StoreError(f"the target does not accept it: {error}") from error
 
 
 def _write_ids(tx: Transaction, ids: list[tuple[str, int, str]], bases: Mapping[str, int]) -> None:
@@ -118,15 +118,15 @@ def _write_bodies(tx: Transaction, bodies: list[tuple[Row, str]], bases: Mapping
 
 
 def _moved_in(held: LockedMessage, bases: Mapping[str, int]) -> LockedMessage:
-    """By the numbers of this database. A position is a number of the same kind as a seq."""
+    """Converts seq and position to the numbers of this database; both are shifted by the same base."""
     base = bases[held.queue]
     place = held.place + base if held.state is State.READY and held.place is not None else held.place
     return msgspec.structs.replace(held, seq=held.seq + base, place=place, own_id=held.id, marks=held.marks | HAS_OWN_ID)
 
 
 def _settled(tx: Transaction, held: LockedMessage) -> LockedMessage | None:
-    """Nobody here holds a lease: it is given back, and does not count. Where that could deliver a message twice it ends instead, as the
-    rules have it for a lease that runs out; None then."""
+    """Leases are not copied: a leased message returns to its queue, and the attempt does not count. If that could deliver an at-most-once
+    message twice, its lease expires instead, and None is returned."""
     if held.state is not State.LEASED:
         return held
     policy = policy_of_lease(tx, held)
@@ -144,7 +144,7 @@ def _settled(tx: Transaction, held: LockedMessage) -> LockedMessage | None:
 
 
 def _put(tx: Transaction, held: list[LockedMessage]) -> None:
-    """Into their places: dead letters first, then those that wait, with the locks on keys and groups in the order of the house."""
+    """Writes the state rows: dead letters first, then waiting messages, with locks on keys and groups in the usual order."""
     tx.changes["insert_dead"].extend(
         [
             (one.queue, one.seq, one.place, one.attempts, one.redeliveries, one.reason, one.error, one.died_at)
@@ -160,7 +160,7 @@ def _put(tx: Transaction, held: list[LockedMessage]) -> None:
 
 
 def _named(waiting: list[LockedMessage], field: str) -> dict[str, list[str]]:
-    """The keys, or the groups, of each queue, in order."""
+    """The keys or groups of each queue, in order."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for one in waiting:
         if (name := getattr(one, field)) is not None:
@@ -169,7 +169,7 @@ def _named(waiting: list[LockedMessage], field: str) -> dict[str, list[str]]:
 
 
 def _wait(tx: Transaction, held: LockedMessage, keys: dict[str, int], heads: dict[str, int]) -> None:
-    """`keys` and `heads` are what is known to wait under a key, and to lead a group, of this queue."""
+    """`keys` and `heads`: the messages known to wait under each key and to lead each group of this queue."""
     due = tx.now if held.state is State.READY or held.place is None else held.place
     head = heads.get(held.group_key or "") if held.marks & GROUPED else None
     if (held.marks & KEYED and held.message_key in keys) or (head is not None and head > held.seq):
@@ -184,7 +184,7 @@ def _wait(tx: Transaction, held: LockedMessage, keys: dict[str, int], heads: dic
     elif held.marks & GROUPED and held.group_key is not None:
         heads[held.group_key] = held.seq
         tx.changes["set_group_head"].append((held.queue, held.group_key, held.seq))
-        if held.state is State.BLOCKED:  # whoever was before it is gone meanwhile
+        if held.state is State.BLOCKED:  # the message before it is gone
             held = msgspec.structs.replace(
                 held, **({"state": State.SCHEDULED} if due > tx.now else {"state": State.READY, "place": held.seq})
             )
@@ -197,5 +197,5 @@ def _expect_end(tx: Transaction, held: LockedMessage, expires_at: int | None) ->
 
 
 def _contend(tx: Transaction, held: LockedMessage, due: int) -> None:
-    """Somebody else has its key, or leads its group though younger: both as for a dead letter that comes back."""
+    """Another message has its key, or leads its group although younger: handled like a returning dead letter."""
     put_waiting(tx, msgspec.structs.replace(held, state=State.DEAD), Waiting(due, held.attempts, held.expires_at, held.error))

@@ -1,4 +1,4 @@
-"""How far a copy has come: a few numbers for each queue, kept in the target and written together with what they count."""
+"""The progress of a copy: a few numbers for each queue, stored at the target in the same transactions as what they count."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from rowq.store.dialect import Session
 from rowq.store.transaction import Transaction
 
 Part = Literal["audit", "messages", "history", "names", "replaced"]
-"""What is copied one after another, each up to a number: a seq for messages, else the id of a line."""
+"""The parts of a copy, each copied up to a number: a seq for messages, otherwise the id of a line."""
 
 _ROOM = 1 << 32
-"""So many messages may still be sent to the source before a new base is drawn."""
+"""How many messages may still be sent to the source before a new base is drawn."""
 _PAUSED = (None, False, True)
-"""What was set on the source before it was paused, as a number."""
+"""The source's `paused` setting before the copy, encoded as an index."""
 
 
 class Course(msgspec.Struct, frozen=True):
-    """The copy of one queue, as far as it has come."""
+    """The progress of one queue's copy."""
 
     queue: str
     base: int
-    """What is added to a seq of the source."""
+    """Added to each seq of the source."""
     room: int
-    """The highest seq of the source that the base is good for."""
+    """The highest seq of the source that the base is valid for."""
     floor: int
-    """Up to which seq everything had arrived when the copy was last complete."""
+    """Everything up to this seq had arrived when the copy was last complete."""
     audit: int
     messages: int
     history: int
     names: int
     replaced: int
     entries: int
-    """Up to when undelivered keys have arrived."""
+    """Undelivered keys written up to this time have arrived."""
     paused: int | None = None
-    """How the source was set when the copy began; None once it is complete, and the settings have arrived."""
+    """The source's `paused` setting when the copy began; None once the copy is complete and the settings have arrived."""
 
     @property
     def is_complete(self) -> bool:
         return self.paused is None
 
     def takes(self, seq: int | None) -> bool:
-        """Whether what happened to this message still has to arrive: after the first time only the news of later messages has."""
+        """Whether events of this message must still be copied: after the first complete copy, only those of later messages."""
         return not self.is_complete or (seq is not None and seq > self.floor)
 
 
@@ -55,7 +55,7 @@ _NUMBERS = ("base", "room", "floor", "audit", "messages", "history", "names", "r
 
 
 def read_courses(session: Session, source: int, queues: Iterable[str]) -> dict[str, Course]:
-    """Of those queues of which a copy from that source has begun, and which are still there."""
+    """The courses of existing queues whose copy from that source has begun."""
     names = {_name(source, queue, field): (queue, field) for queue in queues for field in (*_NUMBERS, "paused")}
     found: dict[str, dict[str, int]] = {}
     for name, value in session.rows("read_marks", names=list(names)) if names else []:
@@ -66,11 +66,11 @@ def read_courses(session: Session, source: int, queues: Iterable[str]) -> dict[s
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """The first step: a base and a paused queue for each that has none, before anything is touched in the source."""
+    """The first step: gives each new queue a base and creates it paused, before anything is changed at the source."""
 
     source: int
     settings: Mapping[str, Settings]
-    """As the source has them, by queue."""
+    """The source's settings, by queue."""
     last: int
     """The last seq of the source."""
 
@@ -103,18 +103,18 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 def advance(tx: Transaction, source: int, courses: Mapping[str, Course], part: Part, reached: Mapping[str, int]) -> None:
-    """Moves the marks of a part from where the courses know them, in the transaction that writes what they count."""
+    """Moves the marks of a part on from the known position, in the transaction that writes what they count."""
     names = {_name(source, queue, part): queue for queue in reached}
     marks: dict[str, int] = dict(tx.session.rows("lock_marks", names=list(names)))
     if any(marks.get(name) != getattr(courses[queue], part) for name, queue in names.items()):
-        raise StoreBusy("the same queues are being copied by somebody else at this moment; nothing was written: let that end first")
+        raise StoreBusy("another process is copying the same queues at this moment; nothing was written: let that copy end first")
     _write(tx.session, source, {queue: {part: number} for queue, number in reached.items()})
 
 
 def complete(
     tx: Transaction, source: int, courses: Mapping[str, Course], settings: Mapping[str, Settings], *, floor: int, entries: int
 ) -> None:
-    """Everything up to a seq has arrived. The first time the settings follow, paused only if the source was so before."""
+    """Everything up to a seq has arrived. The first time this also writes the settings, paused only if the source was paused before."""
     for queue, course in courses.items():
         _write(tx.session, source, {queue: {"floor": floor, "entries": max(entries, course.entries)}})
         if course.paused is None:
@@ -130,7 +130,7 @@ def complete(
 
 
 def refuse_strangers(session: Session, source: int, queues: list[str]) -> dict[str, Course]:
-    """The courses that have begun. The other queues must be empty here: what they held could not be told from what is copied."""
+    """The courses that have begun. The other queues must be empty here: their messages could not be told from copied ones."""
     known = read_courses(session, source, queues)
     for queue in queues:
         count = 0 if queue in known else sum(session.rows("count_states", queue=queue)[0][:-1])
@@ -153,5 +153,5 @@ def _write(session: Session, source: int, marks: Mapping[str, Mapping[str, int]]
 
 
 def _name(source: int, queue: str, field: str) -> str:
-    """In the length that every database has for the name of a counter."""
+    """Hashed to fit the length of a counter's name in every database."""
     return f"copy:{hashlib.blake2b(f'{source}/{queue}'.encode(), digest_size=16).hexdigest()}:{field}"

@@ -1,4 +1,4 @@
-// What HTML cannot say by itself: pages are told when something has changed, and a box chooses all rows.
+// What HTML cannot do alone: live updates of open pages, and a checkbox that selects all rows.
 "use strict";
 
 (() => {
@@ -6,10 +6,10 @@
   const state = document.getElementById("live-state");
   let events = null;
 
-  // Each part of a page that is live asks for itself again: hx-trigger="rowq:live from:body".
+  // Each live part of a page reloads itself: hx-trigger="rowq:live from:body".
   const tell = () => document.body.dispatchEvent(new CustomEvent("rowq:live"));
 
-  // A browser has six connections to a server, so a page that nobody sees gives its own back. A new stream begins with a change.
+  // A browser opens six connections per server, so a hidden page closes its own. A new stream begins with a change.
   const watch = () => {
     if (document.hidden || events) return;
     events = new EventSource(url);
@@ -18,7 +18,7 @@
     events.addEventListener("error", () => {
       state.textContent = "not live: the server does not answer";
       if (events?.readyState !== EventSource.CLOSED) return;
-      // It was refused, after which a browser does not try again. Who is logged out is led to the login by what is asked for here.
+      // Refused: the browser does not retry by itself. If the session has ended, the reload redirects to the login.
       rest();
       tell();
       setTimeout(watch, 5000);
@@ -42,7 +42,7 @@
     for (const box of document.querySelectorAll(`input[type=checkbox][name="${name}"]`)) box.checked = event.target.checked;
   });
 
-  // Escape goes back from a question.
+  // Escape cancels a confirmation page.
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") document.querySelector("a[data-escape]")?.click();
   });

@@ -1,4 +1,4 @@
-"""The door of Forq: texts into queues that begin by use, one message a long poll, dead letters under `<queue>-dlq`."""
+"""The API of Forq: text messages, queues created on first use, one message per long poll, dead letters under `<queue>-dlq`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from rowq.wire import Problem
 
 MAX_CONTENT_BYTES = 256 * 1024
 LARGEST_AS_JSON = 6 * MAX_CONTENT_BYTES + 2
-"""Bytes of a content of control characters, each of which JSON writes as \\u0000, between its quotes."""
+"""The largest content as JSON: control characters take six bytes each (\\u0000), plus the quotes."""
 MAX_BODY_BYTES = 2 << 20
 PROCESSING_MS = 300_000
 SKEW_MS = 10_000
-"""How far a client's clock may be behind ours before its `processAfter` is one of the past."""
+"""How far a client's clock may lag before its `processAfter` counts as past."""
 
 _QUEUE = "/api/v1/queues/{queue}/messages"
 _RECEIPT = b"x-forq-receipt"
@@ -52,18 +52,18 @@ _WORDS: dict[str, tuple[HTTPStatus, str]] = {
     "too_many_failures": (HTTPStatus.TOO_MANY_REQUESTS, _TOO_MANY),
     "outcome_unknown": (HTTPStatus.INTERNAL_SERVER_ERROR, "internal"),
 }
-"""Our codes in Forq's words; one that is missing here is the same in both."""
+"""rowq's error codes as Forq's; codes missing here are the same in both."""
 
 Hours = Annotated[int, Meta(ge=1, le=366 * 24)]
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `[doors.forq]` may say; FORQ_… in the environment says it too."""
+    """The options of `[doors.forq]`; FORQ_… variables set them too."""
 
     queue_ttl_hours: Hours = 24
     dlq_ttl_hours: Hours = 168
     poll: Annotated[float, Meta(ge=0, le=30)] = 30.0
-    """Seconds that a consumer's request waits for a message."""
+    """Seconds that a consume request waits for a message."""
 
 
 class _NewMessage(Struct):
@@ -113,7 +113,7 @@ class CompatApi:
         return Answer(status, answers.encode(problem), headers)
 
     async def live(self, service: Service) -> None:
-        """Nothing: upkeep does every second what Forq's jobs do every few minutes."""
+        """Nothing: maintenance does every second what Forq's jobs do every few minutes."""
 
     async def _produce(self, request: CompatRequest) -> Answer:
         queue, message = _queue(request), decode(request.body, _new_message)
@@ -123,7 +123,7 @@ class CompatApi:
         delay = _delay(message.processAfter, request.service.engine.clock.now())
         try:
             id = await self._send(request, queue, message.content, delay)
-        except PayloadTooLarge:  # a queue that was here before us may have a limit which only the quotes of JSON exceed
+        except PayloadTooLarge:  # an existing queue may have a lower limit, which only the JSON quotes exceed
             id = await self._send(request, queue, message.content.encode(), delay)
         return Answer(HTTPStatus.NO_CONTENT, headers=[(b"x-forq-message-id", id.encode())])
 
@@ -139,14 +139,14 @@ class CompatApi:
         return Answer(HTTPStatus.OK, answers.encode(message), [(_RECEIPT, message.receipt.encode())])
 
     async def _ack(self, request: CompatRequest) -> Answer:
-        """The same answer whether or not there was anything to ack, so that a client may ask again."""
+        """The same answer whether or not there was anything to ack, so that a client may retry."""
         await _settle(request, Ack())
         return Answer(HTTPStatus.NO_CONTENT)
 
     async def _nack(self, request: CompatRequest) -> Answer:
         if await _settle(request, Nack()) is not Outcome.DONE:
             raise HttpError(
-                HTTPStatus.NOT_FOUND, "not_found.message", "this message is not in processing here: it was settled, or came back"
+                HTTPStatus.NOT_FOUND, "not_found.message", "this message is not being processed: it was settled, or returned to the queue"
             )
         return Answer(HTTPStatus.NO_CONTENT)
 
@@ -164,15 +164,15 @@ def _queue(request: CompatRequest) -> str:
 
 
 def _delay(process_after: int | None, now: int) -> float:
-    """Seconds. Clients that have nothing to say leave it out, or send null or 0."""
+    """In seconds. Clients omit `processAfter`, or send null or 0, for no delay."""
     if not process_after:
         return 0
     if process_after < now - SKEW_MS:
         raise _bad_request(
-            "body.processAfter.in_past", f"processAfter {process_after} is past: it is {now} here, in milliseconds since 1970"
+            "body.processAfter.in_past", f"processAfter {process_after} is in the past: the server has {now}, in milliseconds since 1970"
         )
     if process_after > now + LONGEST_MS:
-        raise _bad_request("body.processAfter.too_far", f"processAfter {process_after} is more than 366 days away: it is {now} here")
+        raise _bad_request("body.processAfter.too_far", f"processAfter {process_after} is more than 366 days away: the server has {now}")
     return max(0, process_after - now) / 1000
 
 
@@ -183,7 +183,7 @@ def _message(row: Row) -> _Message:
 
 
 def _text(payload: bytes) -> str:
-    """Of what came in by another way: JSON as it is written, bytes as UTF-8 where they are that."""
+    """For messages from other APIs: JSON as written, bytes as UTF-8 if valid, else as base64."""
     try:
         return payload.decode()
     except UnicodeDecodeError:

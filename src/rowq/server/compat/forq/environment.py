@@ -1,4 +1,4 @@
-"""The environment of Forq: a server that is started as Forq was is told the same. What ROWQ_… or a flag says beats it."""
+"""Forq's environment variables, so that rowq can be started like Forq. ROWQ_… variables and flags take precedence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KNOWN = (*_TTLS, *_SECRETS, _METRICS, "FORQ_DB_PATH", *_ADDRESSES)
 
 
 def read_forq(environment: Mapping[str, str]) -> Given:
-    """An empty variable says nothing. One that we do not know is remarked on, not refused: Forq has more than mean anything here."""
+    """Empty variables are ignored. Unknown ones cause a warning, not an error: some of Forq's have no meaning here."""
     said = {name: text for name, text in environment.items() if name.startswith(_PREFIX) and text}
     given = Given()
     if not said:
@@ -35,18 +35,18 @@ def read_forq(environment: Mapping[str, str]) -> Given:
             given.scalars |= {f"{prefix}host": (name, host), f"{prefix}port": (name, port)}
     if hours := {field: _hours(name, said[name]) for name, field in _TTLS.items() if name in said}:
         given.doors["forq"] = (" and ".join(name for name in _TTLS if name in said), hours)
-    secrets = {said[name]: name for name in reversed(_SECRETS) if name in said}  # the same twice is one key, and may do more
+    secrets = {said[name]: name for name in reversed(_SECRETS) if name in said}  # the same secret twice is one key, with the wider scopes
     given.keys = [(name, {"name": _SECRETS[name][0], "scopes": list(_SECRETS[name][1]), "secret": text}) for text, name in secrets.items()]
-    given.remarks = [f"{name} means nothing here{nearest(name, KNOWN)}" for name in said if name not in KNOWN]
+    given.remarks = [f"{name} has no effect{nearest(name, KNOWN)}" for name in said if name not in KNOWN]
     return given
 
 
 def _address(name: str, text: str) -> tuple[str, int]:
-    """`localhost:8080`, `[::1]:8080`, or `:8080`, which is every address of the machine."""
+    """`localhost:8080`, `[::1]:8080`, or `:8080` for every address of the machine."""
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > 65_535:
         raise InvalidArgument(f"{name} must be a host and a port, such as localhost:8080, not {text!r}")
-    return match["ip"] or match["name"] or "0.0.0.0", int(match["port"])  # noqa: S104  # as Forq does; it takes a key  # nosec
+    return match["ip"] or match["name"] or "0.0.0.0", int(match["port"])  # noqa: S104  # as Forq does; it requires a key  # nosec
 
 
 def _hours(name: str, text: str) -> int:

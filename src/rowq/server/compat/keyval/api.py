@@ -1,7 +1,7 @@
-"""The door of plugin-keyval's queue: one queue, its messages one by one or as events, and its dead letters.
+"""The API of plugin-keyval's queue: one queue, its messages one by one or as events, and its dead letters.
 
-A dead letter keeps the id of its message: `id`, `originalId` and the `newId` of a requeue are the same. A message has one field more
-than there, its `receipt`: who sends it back with an ack or a nack settles that very delivery, or nothing.
+A dead letter keeps the id of its message: `id`, `originalId` and the `newId` of a requeue are the same. A message has one additional
+field, `receipt`: a client that sends it back with an ack or a nack settles exactly that delivery, or nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rowq.wire import MessageBody
 LOCK_MS = 30_000
 BACKOFF = Delays((1_000, 5_000, 10_000))
 PING_EVERY = 2.0
-"""A stream that is full is looked at once a second, and may begin to wait after that: in all still no five seconds of silence."""
+"""A full stream is checked once a second and may start to wait after that; the silence stays below five seconds in total."""
 
 _API = "/keyval/api"
 _QUEUE = f"{_API}/queue"
@@ -43,18 +43,18 @@ _OK = Answer(200, b'{"ok":true}')
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `[doors.keyval]` may say; what it does not say of time, the manifest may."""
+    """The options of `[doors.keyval]`; the manifest supplies the durations that are not set here."""
 
     queue: str = "keyval"
     lock_duration_ms: PositiveMillis | None = None
     cleanup_interval_ms: Millis | None = None
-    """Taken as it is written there. A lock that has run out is free at once here, so no cleaning has to come before."""
+    """Accepted and unused: an expired lock is free at once, so no cleanup is needed."""
     in_flight: InFlight = 10
-    """How many messages of a stream may be unsettled."""
+    """How many messages of a stream may be unsettled at a time."""
     manifest: str | None = None
 
     def __post_init__(self) -> None:
-        """Here, so that a mistake is told before the server listens."""
+        """Reads the manifest here, so that an error is reported before the server listens."""
         try:
             check_own_name(self.queue)
             if self.manifest is not None:
@@ -97,7 +97,7 @@ class CompatApi:
         return Answer(400 if isinstance(error, PayloadRejected) else status, wire.problem(body), headers)
 
     async def live(self, service: Service) -> None:
-        """Nothing: whoever receives takes up what is due and what nobody holds any more, and the engine's upkeep the rest."""
+        """Nothing: receive picks up due messages and expired leases, and the engine's maintenance does the rest."""
 
     async def _enqueue(self, request: CompatRequest) -> Answer:
         body = wire.read_message(request.body)
@@ -112,7 +112,7 @@ class CompatApi:
             keys_if_undelivered=None if options.keys_if_undelivered is None else list(options.keys_if_undelivered),
         )
         prepared = to_prepared(self._queue, message)
-        prepared.payload = msgspec.json.format(prepared.payload, indent=-1)  # token by token the same, without the blanks between
+        prepared.payload = msgspec.json.format(prepared.payload, indent=-1)  # the same tokens, without whitespace
         id = await request.send_one(self._queue, prepared, adopted=self._adopted, settings=self._settings)
         return _answer(wire.Enqueued(id=id))
 
@@ -143,7 +143,7 @@ class CompatApi:
         request.identity.check("look", self._queue)
         try:
             stats = await request.service.look(request.service.engine.insights.stats, self._queue)
-        except QueueNotFound:  # it comes with the first message
+        except QueueNotFound:  # the first message creates the queue
             stats = Stats(queue=self._queue)
         pending = stats.ready + stats.scheduled + stats.blocked
         return _answer(wire.Counts(pending, stats.leased, stats.dead, pending + stats.leased + stats.dead))
@@ -185,7 +185,7 @@ class CompatApi:
     async def _list_keys(self, request: CompatRequest) -> Answer:
         if not request.identity.sees_all:
             raise Forbidden(
-                f"the key {request.identity.name!r} may not do this: undelivered keys are of all queues, and the key is for some"
+                f"the key {request.identity.name!r} may not do this: undelivered keys belong to all queues, and the key is for some"
             )
         look, keys = request.service.look, request.service.engine.insights.keys
         found = [entry for prefix in wire.read_prefixes(request.query) for entry in await look(keys, prefix)]
@@ -211,4 +211,4 @@ def _answer(body: object) -> Answer:
 
 
 def _unknown(id: str) -> MessageNotFound:
-    return MessageNotFound(f"there is no dead letter {id!r}: it was requeued, deleted or purged, or never died here")
+    return MessageNotFound(f"there is no dead letter {id!r}: it was requeued, deleted or purged, or never existed")

@@ -1,4 +1,4 @@
-"""What comes in and goes out by the door of plugin-keyval's queue. Times and durations are milliseconds."""
+"""Requests and answers of plugin-keyval's queue. Times and durations are milliseconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowq.store.dialect import Row
 from rowq.wire import Problem
 
 Delay = Annotated[float, Meta(ge=0, le=LONGEST_MS)]
-"""JavaScript makes no difference between 1000 and 999.5; it is rounded."""
+"""A float, since JavaScript clients may send 999.5; it is rounded."""
 
 _REASONS = {
     "max_attempts_reached": "Max attempts exceeded",
@@ -28,7 +28,7 @@ _REASONS = {
     "deadline_exceeded": "Deadline exceeded",
     "rejected": "Rejected",
 }
-"""What is told of a message that died without anybody saying why."""
+"""The error text of a dead letter without an error of its own."""
 
 
 class MessageOptions(Struct, rename="camel", forbid_unknown_fields=True):
@@ -44,7 +44,7 @@ class NewMessage(Struct, forbid_unknown_fields=True):
 
 
 class Settlement(Struct):
-    """Whatever else is sent with it is let pass: a client may send back the whole message."""
+    """Other fields are ignored: a client may send back the whole message."""
 
     id: Annotated[str, Meta(min_length=1)]
     receipt: str | None = None
@@ -102,7 +102,7 @@ class Entry(Struct):
     key: list[KeyPart]
     value: Any
     versionstamp: str
-    """When it was written: it grows from one millisecond to the next."""
+    """The time of writing; it grows with every millisecond."""
 
 
 _MESSAGE = msgspec.json.Decoder(NewMessage)
@@ -120,7 +120,7 @@ def read_settlement(body: bytes) -> Settlement:
 
 
 def read_prefixes(query: dict[str, str]) -> list[KvKey]:
-    """Parts with / between them, or a JSON list of parts. A part of digits may be meant as a number or as text: both are looked for."""
+    """Parts separated by /, or a JSON list of parts. A part of digits may mean a number or text, so both are searched."""
     text = query.get("prefix", "")
     if text.startswith("["):
         try:
@@ -133,7 +133,7 @@ def read_prefixes(query: dict[str, str]) -> list[KvKey]:
 
 
 def to_message(row: Row) -> MessageLook:
-    """Bytes, which only another door can have sent, are told in base64."""
+    """Bytes, which only another API can have sent, are given in base64."""
     body = answers.delivery(row)
     value = body.payload_base64 if body.payload is msgspec.UNSET else body.payload
     return MessageLook(body.id, value, body.attempt, body.receipt)
@@ -161,7 +161,7 @@ def to_entry(entry: KvEntry) -> Entry:
 
 
 def problem(body: bytes) -> bytes:
-    """From our own words for an error to those of this door."""
+    """Converts rowq's error body to this API's."""
     return msgspec.json.encode({"error": _PROBLEM.decode(body).error})
 
 

@@ -1,4 +1,4 @@
-"""The `queue:` part of a `manifest.yaml`, as plugin-keyval has it: how long a lock lasts, and how often old ones are cleaned up."""
+"""The `queue:` section of plugin-keyval's `manifest.yaml`: how long a lock lasts, and how often expired ones are cleaned up."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Times(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 
 class _Manifest(Struct, frozen=True):
-    """The rest of it is about other things."""
+    """Other sections are ignored."""
 
     queue: Times | None = None
 
 
 def read_manifest(path: str) -> Times:
     try:
-        # Not msgspec.yaml: its C parser ends the process where a file is nested too deeply.
+        # Not msgspec.yaml: its C parser crashes the process on a deeply nested file.
         manifest = msgspec.convert(yaml.safe_load(Path(path).read_bytes()), _Manifest | None)
     except OSError as error:
         raise InvalidArgument(f"the manifest {path} cannot be read: {error.strerror}") from None
-    except Exception as error:  # of an impossible date or number YAML raises whatever Python does
+    except Exception as error:  # for an invalid date or number, YAML raises whatever Python raises
         raise InvalidArgument(f"the manifest {path} cannot be used: {error}") from None
     return (manifest and manifest.queue) or Times()

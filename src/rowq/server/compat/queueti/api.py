@@ -1,4 +1,4 @@
-"""The door of queue-ti: topics are queues, `<topic>.dlq` are their dead letters, and a topic config is a part of a queue's settings."""
+"""The API of queue-ti: topics are queues, `<topic>.dlq` holds their dead letters, and a topic config is part of a queue's settings."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Settle(Struct):
 
 
 class _Config(TopicConfig, frozen=True):
-    """`replayable` belongs to a part of queue-ti that is not here."""
+    """`replayable` belongs to a feature of queue-ti that is not supported."""
 
     replayable: bool | None = None
 
@@ -99,11 +99,11 @@ class CompatApi:
         )
 
     def refuse(self, error: Exception) -> Answer:
-        """`{"error"}`, with our code beside it."""
+        """`{"error"}` as in queue-ti, plus rowq's `code`."""
         return Answer(*to_answer(error))
 
     async def live(self, service: Service) -> None:
-        """Runs the delete reaper on its schedule. Of all servers on a database one does it each time, and no matter which."""
+        """Runs the delete reaper on its schedule. Each time, exactly one of the servers on a database runs it."""
         schedule = self._options.schedule()
         if schedule is None:
             return
@@ -118,9 +118,9 @@ class CompatApi:
             except BrokerClosed:
                 return
             except RowqError as error:
-                _log.warning("the delete reaper of queue-ti failed, and comes again at its next time: %s", error)
+                _log.warning("the delete reaper of queue-ti failed, and runs again at its next scheduled time: %s", error)
             except Exception:
-                _log.exception("the delete reaper of queue-ti failed; it comes again at its next time")
+                _log.exception("the delete reaper of queue-ti failed, and runs again at its next scheduled time")
             due = schedule.next(max(due, clock.now()))
 
     async def _enqueue(self, request: CompatRequest) -> Answer:
@@ -162,7 +162,7 @@ class CompatApi:
         return await self._settle(request, Ack(), body)
 
     async def _nack(self, request: CompatRequest) -> Answer:
-        """A dead letter has no retries: it stays where it is, and is not received again until it is requeued."""
+        """A dead letter has no retries: it stays dead, and is not received again until it is requeued."""
         body = decode(request.body or b"{}", _settle)
         error = note(body.error, "error")
 
@@ -175,7 +175,7 @@ class CompatApi:
         _refuse_group(body.consumer_group)
         id = request.path["id"]
         if await request.settle(None, id, settlement, body.receipt) is not Outcome.DONE:
-            raise MessageNotFound(f"the message {id!r} is not being processed, or not by you: nothing was changed")
+            raise MessageNotFound(f"message {id!r} is not being processed, or not by you: nothing was changed")
         return _NOTHING
 
     async def _requeue(self, request: CompatRequest) -> Answer:
@@ -188,7 +188,7 @@ class CompatApi:
         for queue in dead:
             if await service.ask(engine.verbs.redrive(queue, [id], None, None, None, None), request.identity.actor):
                 return _NOTHING
-        raise MessageNotFound(f"the message {id!r} is not waiting among the dead letters: there is nothing to requeue")
+        raise MessageNotFound(f"message {id!r} is not waiting in the dead-letter queue, so there is nothing to requeue")
 
     async def _list_configs(self, request: CompatRequest) -> Answer:
         service, insights = request.service, request.service.engine.insights
@@ -204,9 +204,7 @@ class CompatApi:
         request.identity.check("admin", topic)
         config = decode(request.body or b"{}", _config)
         if config.replayable:
-            raise InvalidArgument(
-                "replayable topics are not possible by this door: set `keep` on the queue, and see `rowq pipeline replay`"
-            )
+            raise InvalidArgument("this API does not support replayable topics: set `keep` on the queue, and see `rowq pipeline replay`")
         await self._adopted.adopt(request.service, topic, self._beginning, request.identity.actor)
         return _answer(_shown(topic, await self._write(request, topic, config)))
 
@@ -232,16 +230,16 @@ class CompatApi:
         _check_whole(request.identity)
         return _answer({"deleted": await request.service.ask(request.service.engine.upkeep.reap(), request.identity.actor)})
 
-    async def _show_schedule(self, request: CompatRequest) -> Answer:  # noqa: ARG002  # as every handler is called
+    async def _show_schedule(self, request: CompatRequest) -> Answer:  # noqa: ARG002  # the signature of every handler
         return _answer({"schedule": self._options.delete_reaper_schedule})
 
 
 async def reap_if_first(service: Service, holder: str, due: int) -> bool:
-    """The duty lasts until the next minute begins: no schedule comes twice before."""
+    """The duty lasts until the next minute begins: no schedule is due twice before that."""
     is_first = await service.engine.driver.perform(Execute(lambda tx: registry.take_duty(tx, REAPER, holder, due + 59_000), durable=False))
     if is_first:
         deleted = await service.ask(service.engine.upkeep.reap(), REAPER)
-        _log.info("the delete reaper of queue-ti has deleted %d messages", deleted)
+        _log.info("the delete reaper of queue-ti deleted %d messages", deleted)
     return is_first
 
 
@@ -258,12 +256,12 @@ def _shown(topic: str, config: TopicConfig) -> dict[str, Any]:
 
 def _check_whole(identity: Identity) -> None:
     if not identity.sees_all:
-        raise Forbidden(f"the key {identity.name!r} may not do this: it is about all topics, and the key is for some")
+        raise Forbidden(f"the key {identity.name!r} may not do this: it concerns all topics, and the key is for some")
 
 
 def _refuse_group(group: str | None) -> None:
     if group:
-        raise InvalidArgument("consumer groups are not possible by this door: give each group a topic of its own")
+        raise InvalidArgument("this API does not support consumer groups: give each group its own topic")
 
 
 def _answer(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:

@@ -1,4 +1,4 @@
-"""What queue-ti shows of its topics: counts by status, and pages of messages."""
+"""queue-ti's listings of topics: counts by status, and pages of messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIVING = (State.READY, State.SCHEDULED, State.BLOCKED, State.LEASED)
 
 
 class PageQuery(Struct, frozen=True):
-    """`topic` may mean dead letters; without it all are shown."""
+    """`topic` may name dead letters; without it, all topics are listed."""
 
     topic: str | None = None
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
@@ -40,7 +40,7 @@ class StatusCount(Struct):
 
 
 def counts(insights: Insights, stats: Stats) -> list[StatusCount]:
-    """Of a topic and of its dead letters, as far as there are any."""
+    """Counts of a topic and of its dead letters; zeros are left out."""
     ends = insights.ends(stats.queue)
     dead = dead_topic(stats.queue)
     found = (
@@ -56,7 +56,7 @@ def counts(insights: Insights, stats: Stats) -> list[StatusCount]:
 
 
 def page(insights: Insights, queues: list[str], query: PageQuery) -> Page:
-    """Topic by topic, in the order in which they are received. What was acked is gone for queue-ti, also where its queue keeps it."""
+    """Topic by topic, in delivery order. Acked messages are left out, as in queue-ti, even if the queue keeps them."""
     wanted = None if query.topic is None else split_name(query.topic)
     known = [count for stats in _stats(insights, queues) for count in counts(insights, stats) if wanted in (None, split_name(count.topic))]
     topics: dict[tuple[str, bool], set[str]] = {}
@@ -70,19 +70,19 @@ def page(insights: Insights, queues: list[str], query: PageQuery) -> Page:
 
 def _stats(insights: Insights, queues: list[str]) -> Iterator[Stats]:
     for queue in queues:
-        with suppress(QueueNotFound):  # it was deleted meanwhile
+        with suppress(QueueNotFound):  # deleted meanwhile
             yield insights.stats(queue)
 
 
 def changed_at(insights: Insights, message: Message) -> int:
-    """The audit tells when a message was replaced or came back; without one, nothing does, nor of one that has gone meanwhile."""
+    """When a message was last replaced or returned, from the audit; 0 without an audit, or if the message is gone."""
     with suppress(MessageNotFound):
         return max((event.at for event in insights.audit(message.id, message.queue)), default=0)
     return 0
 
 
 def _messages(insights: Insights, queue: str, *, is_dead: bool, held: set[str]) -> Iterator[Message]:
-    """The history is long and mostly acked: it is walked through only if it is known to hold something else."""
+    """The history is long and mostly acked, so it is read only if it is known to hold other messages."""
     states = (State.DEAD, State.LEASED) if is_dead else _LIVING
     if not is_dead and not held.isdisjoint(("failed", "expired")):
         states = (*states, State.FINISHED)

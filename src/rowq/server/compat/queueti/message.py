@@ -14,7 +14,7 @@ from rowq.model.queue import Policy, dead_topic
 from rowq.store.dialect import Row
 
 MOST_RETRIES = (1 << 31) - 1
-"""What a message without a limit shows: the largest number of the original's column."""
+"""Shown for a message without a limit: the largest value of queue-ti's column."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OUTCOMES = {"expired": "expired", "failed": "failed"}
 
@@ -38,11 +38,11 @@ class MessageBody(Struct):
     created_at: str
     updated_at: str
     receipt: str | UnsetType = UNSET
-    """Of a delivery; the original has none. Whoever sends it back settles this very delivery, or nothing."""
+    """Only in a delivery; queue-ti has no such field. A client that sends it back settles exactly this delivery, or nothing."""
 
 
 def delivered(row: Row, message: Message, policy: Policy) -> MessageBody:
-    """A row of a receive, and the message as it stands since."""
+    """Combines a row of a receive with the message's current state."""
     seq, _, _, token, _, _, payload, _, sent_at, *_ = row
     body = to_body(message, policy)
     body.payload = payload
@@ -51,7 +51,7 @@ def delivered(row: Row, message: Message, policy: Policy) -> MessageBody:
 
 
 def to_body(message: Message, policy: Policy, changed_at: int = 0) -> MessageBody:
-    """`changed_at`: when something last happened to it, where that is not written beside its state."""
+    """`changed_at`: the time of the last change, if the message itself does not record it."""
     is_dead = message.reason is not None
     status = status_of(message)
     changed_at = max(filter(None, (changed_at, message.sent_at, message.leased_at, message.died_at, message.finished_at)))
@@ -86,7 +86,7 @@ def status_of(message: Message) -> str:
 
 
 def _nacks(message: Message, status: str) -> int:
-    """Attempts count deliveries. The one that goes on, or that was acked, was not nacked; and a dead letter begins anew."""
+    """Attempts count deliveries; the current or acked one was not nacked, and a dead letter starts from zero."""
     if message.reason is not None:
         return int(status == "failed")
     return message.attempts - 1 if status in ("processing", "deleted") else message.attempts

@@ -1,4 +1,4 @@
-"""Topics of queue-ti as queues: what the configuration says of all of them, what a topic says of itself, and the settings both come to."""
+"""Topics of queue-ti as queues: the options for all topics, a topic's own config, and the queue settings that result."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from rowq.model.queue import Settings
 from rowq.model.retry import Delays
 
 Duration = str | float
-"""Seconds, or as people write them: `30s`, `24h`."""
+"""Seconds, or text such as `30s` or `24h`."""
 Retries = Annotated[int, Meta(ge=0, le=1_000_000)]
 Count = Annotated[int, Meta(ge=0, le=1 << 31)]
 Seconds = Annotated[int, Meta(ge=0, le=LONGEST_MS // 1000)]
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `[doors.queueti]` may say: what holds for topics that say nothing else, from their first message on."""
+    """The options of `[doors.queueti]`: defaults for topics, applied from their first message on."""
 
     visibility_timeout: Duration = "30s"
     max_retries: Retries = 3
     message_ttl: Duration = "24h"
-    """0 is without end."""
+    """0 is unlimited."""
     dlq_threshold: Retries | None = None
-    """The nack that makes a dead letter: the one after the last retry. 0: there are no dead letters, and the message has failed."""
+    """The nack that makes a dead letter: the one after the last retry. 0: no dead letters; the message fails."""
     delete_reaper_schedule: str = ""
     """A cron expression, UTC; empty is never."""
 
@@ -43,7 +43,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
         return read_cron(self.delete_reaper_schedule) if self.delete_reaper_schedule.strip() else None
 
     def beginning(self) -> dict[str, Any]:
-        """The settings of a topic that nobody has used before."""
+        """The settings of a new topic."""
         return {
             "lease_ms": _to_ms(self.visibility_timeout, "visibility_timeout"),
             "backoff": Delays(),
@@ -55,7 +55,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
         }
 
     def settings(self, config: TopicConfig) -> dict[str, Any]:
-        """What a topic config comes to. Where it says nothing, that is written out too: it holds whatever the server's defaults are."""
+        """The settings for a topic config. Defaults are written out too, so that they hold whatever the server's defaults are."""
         retries, ttl_ms = config.max_retries, _to_ms(self.message_ttl, "message_ttl")
         attempts = self._attempts if retries is None else retries + 1
         has_no_dead = self.dlq_threshold == 0 or (retries is None and (self.dlq_threshold or 0) > attempts)
@@ -68,7 +68,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
         }
 
     def config(self, settings: Settings) -> TopicConfig:
-        """What a queue's settings say beyond ours, whoever made them."""
+        """The topic config that a queue's settings amount to, however they were set."""
         default = self.settings(TopicConfig())
         attempts, ttl_ms = settings.max_attempts, settings.ttl_ms
         return TopicConfig(
@@ -84,7 +84,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TopicConfig(Struct, frozen=True):
-    """What one topic says of itself; None goes by the door's options."""
+    """A topic's own config; None means the default of the options."""
 
     max_retries: Retries | None = None
     message_ttl_seconds: Seconds | None = None
