@@ -246,7 +246,7 @@ def test_lines_that_did_not_arrive_are_told_and_nothing_is_purged(
 ) -> None:
     work_off(broker, 10)
     monkeypatch.setattr(archiving, "write", lambda *given: None)
-    with pytest.raises(LakeError, match="has 10 lines, and 0 arrived"):
+    with pytest.raises(LakeError, match="has 10 lines, but 0 arrived"):
         pipeline.archive(spark, url, lake, purge_after_ms=0)
     assert len(hot(url, "history")) == 10
     monkeypatch.undo()

@@ -18,6 +18,6 @@ def are_receives_under_way(engine: Engine) -> bool:
     group_commit = engine._group_commit
     if isinstance(group_commit, ExecutorPool) and Receive in group_commit._async_group_commits:
         routes = group_commit._async_group_commits[Receive]._routes.values()
-        return any(route._bridge for route in routes) and not any(route._line for route in routes)
+        return any(route._bridge for route in routes) and not any(route._line.waiting for route in routes)
     lines = group_commit._fast[Receive] if isinstance(group_commit, ExecutorPool) else [group_commit]
-    return any(line._worker for line in lines) and not any(line._line for line in lines)
+    return any(line._worker for line in lines) and not any(line._line.waiting for line in lines)

@@ -29,7 +29,7 @@ PATIENCE = 1.0
 _GRACE = 0.5
 """Seconds for a cancelled job to finish its current batch, so that its count is exact."""
 
-Transaction = Callable[[Progress], Awaitable[Count]]
+Task = Callable[[Progress], Awaitable[Count]]
 
 
 class _Cancelled(Exception):
@@ -87,7 +87,7 @@ class Jobs:
     async def start(
         self,
         identity: Identity,
-        tx: Transaction,
+        tx: Task,
         *,
         queue: str,
         what: str,
@@ -141,7 +141,7 @@ class Jobs:
         self._is_over = True
         await asyncio.gather(*(self.cancel(job) for job in self.running()))
 
-    async def _run(self, job: Job, tx: Transaction, identity: Identity) -> None:
+    async def _run(self, job: Job, tx: Task, identity: Identity) -> None:
         def progress(count: int) -> None:
             job.done = count
             if job.is_unwanted:

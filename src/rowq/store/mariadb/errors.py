@@ -35,7 +35,7 @@ _MEANINGS: dict[int, tuple[type[RowqError], str]] = {
     _TABLE_CHANGED: _OVERTAKEN,
     ER.LOCK_TABLE_FULL: (TryAgain, "{where} ran out of memory for locks; nothing was written: try again"),
     ER.DUP_ENTRY: (TryAgain, "another transaction wrote the same key at {where} at the same moment; nothing was written: try again"),
-    ER.LOCK_WAIT_TIMEOUT: (WouldWait, "another transaction has locked a row at {where}; nothing was written: look for a long one"),
+    ER.LOCK_WAIT_TIMEOUT: (WouldWait, "another transaction has locked a row at {where}; nothing was written: look for a long transaction"),
     ER.QUERY_INTERRUPTED: _SLOW,
     _STATEMENT_TIMEOUT: _SLOW,
     _STATEMENT_TIMEOUT_OF_MYSQL: _SLOW,

@@ -13,7 +13,7 @@ _MEANINGS: dict[str, tuple[type[RowqError], str]] = {
     "40P01": (TryAgain, "two transactions waited for each other at {where}; nothing was written: try again"),
     "40001": (TryAgain, "another transaction got in the way at {where}; nothing was written: try again"),
     "23505": (TryAgain, "another transaction wrote the same key at {where} at the same moment; nothing was written: try again"),
-    "55P03": (WouldWait, "another transaction has locked a row at {where}; nothing was written: look for a long one"),
+    "55P03": (WouldWait, "another transaction has locked a row at {where}; nothing was written: look for a long transaction"),
     "57014": (StoreBusy, "{where} did not finish in time; nothing was written: try again, or raise timeout"),
     "53300": (StoreBusy, "{where} has no connection left: raise its max_connections, or put a pooler in front of it"),
     "53400": (StoreBusy, "{where} is at a limit of its configuration"),
