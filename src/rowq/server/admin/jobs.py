@@ -87,7 +87,7 @@ class Jobs:
     async def start(
         self,
         identity: Identity,
-        tx: Task,
+        task: Task,
         *,
         queue: str,
         what: str,
@@ -115,7 +115,7 @@ class Jobs:
         )
         self._jobs[job.id] = job
         self._forget()
-        job.task = asyncio.create_task(self._run(job, tx, identity))
+        job.task = asyncio.create_task(self._run(job, task, identity))
         await asyncio.wait((job.task,), timeout=PATIENCE)
         return job
 
@@ -141,7 +141,7 @@ class Jobs:
         self._is_over = True
         await asyncio.gather(*(self.cancel(job) for job in self.running()))
 
-    async def _run(self, job: Job, tx: Task, identity: Identity) -> None:
+    async def _run(self, job: Job, task: Task, identity: Identity) -> None:
         def progress(count: int) -> None:
             job.done = count
             if job.is_unwanted:
@@ -150,7 +150,7 @@ class Jobs:
                 raise Forbidden("the key that started it was revoked")
 
         try:
-            job.done = (await tx(progress)).count
+            job.done = (await task(progress)).count
             job.state = "done"
         except (_Cancelled, asyncio.CancelledError):
             job.state = "cancelled"

@@ -12,7 +12,7 @@ from rowq.errors import InvalidArgument, MessageNotFound, QueueNotFound
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.admin import confirmation, dead, message, progress
-from rowq.server.admin.jobs import Job, Transaction
+from rowq.server.admin.jobs import Job, Task
 from rowq.server.admin.rendering import listed
 from rowq.server.admin.request import AdminRequest, details_url, one_of
 from rowq.server.api import messages, queues
@@ -71,12 +71,12 @@ async def purge(request: AdminRequest) -> Response:
             back=f"/queue/{queue}/",
         )
 
-    async def tx(progress: Progress) -> Count:
+    async def task(progress: Progress) -> Count:
         query = queues.PurgeQuery(state=states)  # type: ignore[arg-type]
         count: Count = await request.call(queues.purge, query=query, progress=progress, queue=queue)
         return count
 
-    return progress.follow(request, await _start(request, tx, queue, f"Delete {listed(states)} messages", number, f"/queue/{queue}/"))
+    return progress.follow(request, await _start(request, task, queue, f"Delete {listed(states)} messages", number, f"/queue/{queue}/"))
 
 
 async def remove(request: AdminRequest) -> Response:
@@ -93,11 +93,11 @@ async def remove(request: AdminRequest) -> Response:
             back=f"/queue/{queue}/",
         )
 
-    async def tx(_: Progress) -> Count:
+    async def task(_: Progress) -> Count:
         await request.call(queues.delete_queue, queue=queue)
         return Count(number or 0)
 
-    job = await _start(request, tx, queue, f"Delete the queue {queue}", None, "/")
+    job = await _start(request, task, queue, f"Delete the queue {queue}", None, "/")
     if job.error is not None:
         raise job.error
     return progress.follow(request, job) if job.is_running else request.go("/", f"The queue {queue} was deleted.")
@@ -199,10 +199,10 @@ def _moment(text: str, what: str) -> int | None:
         raise InvalidArgument(f"{what}: {text!r} is not a time; write it as 2026-01-31T08:30, in UTC") from None
 
 
-async def _start(request: AdminRequest, tx: Transaction, queue: str, what: str, number: int | None, back: str) -> Job:
+async def _start(request: AdminRequest, task: Task, queue: str, what: str, number: int | None, back: str) -> Job:
     """A job, since deleting a million messages takes a while."""
     return await request.context.jobs.start(
-        request.identity, tx, queue=queue, what=what, noun="message", done_word="deleted", back=back, total=number
+        request.identity, task, queue=queue, what=what, noun="message", done_word="deleted", back=back, total=number
     )
 
 
