@@ -15,6 +15,10 @@ from tests.support.way import by_way_of
 Begin = Callable[[str], OwnServer]
 
 
+_DISK = Path("/var/tmp")  # noqa: S108  # the folder below it gets a random name
+"""MariaDB takes /dev/shm for persistent memory and maps its log there: nothing that was written would be lost with a killed server."""
+
+
 @pytest.fixture(scope="session")
 def begin() -> Iterator[Begin]:
     """One of each kind, begun when it is first asked for."""
@@ -22,7 +26,7 @@ def begin() -> Iterator[Begin]:
 
     def begin_one(kind: str) -> OwnServer:
         if kind not in begun:
-            begun[kind] = own_postgresql() if kind == "postgresql" else own_mariadb()
+            begun[kind] = own_postgresql() if kind == "postgresql" else own_mariadb(_DISK)
         begun[kind].start()  # a test that failed may have left it stopped
         return begun[kind]
 

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 ROUNDS = int(os.environ.get("ROWQ_FAULTS", "1"))
 """Of each kind of load, for each promise."""
-_MOST_ROUNDS = 60
+_MOST_ROUNDS = 10
 """What may be lost is seen to be lost within so many, if it is."""
 SOON, AMID = (40, 160), (100, 400)
 """Answers before the fault."""
