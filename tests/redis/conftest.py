@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from redis import Redis
-from rowq.store.notify import redis as redis_herald
+from rowq.store.notify import redis as redis_notifier
 from rowq.store.notify import settings_cache
 from rowq.store.notify.notifier import Notification
 from rowq.store.notify.redis import RedisNotifier
@@ -56,9 +56,9 @@ class Ear:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine Redis or a thread may stand still for seconds. A test of impatience sets the time that it is about."""
-    monkeypatch.setattr(redis_herald, "TIMEOUT", 30.0)
-    monkeypatch.setattr(redis_herald, "FAREWELL", 30.0)
-    monkeypatch.setattr(redis_herald, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(redis_notifier, "TIMEOUT", 30.0)
+    monkeypatch.setattr(redis_notifier, "FAREWELL", 30.0)
+    monkeypatch.setattr(redis_notifier, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(settings_cache, "TIMEOUT", 30.0)
     monkeypatch.setattr(settings_cache, "PATIENCE", 30.0)
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from redis import Redis
-from rowq.store.notify import redis as redis_herald
+from rowq.store.notify import redis as redis_notifier
 from rowq.store.notify.notifier import Notification
 from rowq.store.notify.redis import RedisNotifier
 from rowq.store.notify.redis_connection import RedisConnection
@@ -69,7 +69,7 @@ def test_another_database_on_the_same_redis_hears_nothing(url: str, namespace: s
 
 
 def test_a_burst_becomes_a_few_parcels_that_tell_all_of_it(url: str, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_herald, "GATHER", 0.05)
+    monkeypatch.setattr(redis_notifier, "GATHER", 0.05)
     ear = Ear(open_herald(url)).wait_until_heard()
     notifier = open_herald(url)
     start = time.monotonic()
@@ -77,7 +77,7 @@ def test_a_burst_becomes_a_few_parcels_that_tell_all_of_it(url: str, open_herald
         notifier.tell(ready("q", 1, (0, 2_000 - number)))
     notifier.tell(Notification(settings=True))
     eventually(lambda: sum(notification.ready["q"][0] for notification in ear.heard if "q" in notification.ready) == 2_000)
-    most = (time.monotonic() - start) / redis_herald.GATHER + 2
+    most = (time.monotonic() - start) / redis_notifier.GATHER + 2
     assert len(ear.heard) <= most, "a parcel for each span of gathering, not one for each hint"
     places = [notification.ready["q"][1] for notification in ear.heard if "q" in notification.ready]
     assert min(place for place in places if place) == (0, 1)
@@ -89,16 +89,16 @@ def test_parcels_keep_their_distance(url: str, open_herald: OpenHerald) -> None:
     start = time.monotonic()
     for _ in range(300):
         notifier.tell(ready("q"))
-        threading.Event().wait(redis_herald.GATHER / 6)
+        threading.Event().wait(redis_notifier.GATHER / 6)
     notifier.tell(ready("last"))
     ear.wait_for("last")
-    assert len(ear.heard) <= (time.monotonic() - start) / redis_herald.GATHER + 2
+    assert len(ear.heard) <= (time.monotonic() - start) / redis_notifier.GATHER + 2
 
 
 def test_a_lone_hint_does_not_wait_for_others(url: str, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
     """It arrives while the sender still rests, and what is told meanwhile becomes one parcel."""
     may_go_on = threading.Event()
-    monkeypatch.setattr(redis_herald, "time", SimpleNamespace(sleep=lambda seconds: may_go_on.wait(HOUR)))
+    monkeypatch.setattr(redis_notifier, "time", SimpleNamespace(sleep=lambda seconds: may_go_on.wait(HOUR)))
     ear = Ear(open_herald(url)).wait_until_heard()
     notifier = open_herald(url)
     try:
@@ -125,7 +125,7 @@ def test_a_lone_hint_arrives_at_once(url: str, open_herald: OpenHerald) -> None:
         notifier.tell(ready("q"))
         assert arrived.wait(WITHIN)
         latencies.append(time.perf_counter() - start)
-        threading.Event().wait(2 * redis_herald.GATHER)  # so that the next is alone too
+        threading.Event().wait(2 * redis_notifier.GATHER)  # so that the next is alone too
     assert statistics.median(latencies) < 0.1, f"median {statistics.median(latencies) * 1000:.2f} ms"
 
 
@@ -192,8 +192,8 @@ def test_what_could_not_be_told_is_told_later(own: RedisServer, open_herald: Ope
 
 
 def test_a_redis_that_falls_silent_is_noticed(own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_herald, "SILENCE", 0.1)
-    monkeypatch.setattr(redis_herald, "TIMEOUT", 0.3)
+    monkeypatch.setattr(redis_notifier, "SILENCE", 0.1)
+    monkeypatch.setattr(redis_notifier, "TIMEOUT", 0.3)
     listener, notifier = open_herald(own.url()), open_herald(own.url())
     ear = Ear(listener).wait_until_heard()
     with silent(own):
@@ -210,7 +210,7 @@ def test_telling_does_not_wait_for_an_answer(
     own: RedisServer, open_herald: OpenHerald, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sender waits for it, for an hour."""
-    monkeypatch.setattr(redis_herald, "TIMEOUT", HOUR)
+    monkeypatch.setattr(redis_notifier, "TIMEOUT", HOUR)
     asks, asked = RedisConnection.ask, threading.Event()
 
     def ask(connection: RedisConnection, *words: str | bytes | int) -> object:
@@ -231,7 +231,7 @@ def test_telling_does_not_wait_for_the_end_of_an_outage(
 ) -> None:
     """The sender sits it out, for an hour."""
     for pause in ("FIRST_PAUSE", "LONGEST_PAUSE"):
-        monkeypatch.setattr(redis_herald, pause, HOUR)
+        monkeypatch.setattr(redis_notifier, pause, HOUR)
     own.kill()
     notifier = open_herald(own.url())
     notifier.tell(ready("q"))
@@ -240,7 +240,7 @@ def test_telling_does_not_wait_for_the_end_of_an_outage(
 
 
 def test_a_quiet_redis_that_is_there_stays_subscribed(own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_herald, "SILENCE", 0.01)
+    monkeypatch.setattr(redis_notifier, "SILENCE", 0.01)
     ear = Ear(open_herald(own.url())).wait_until_heard()
     with Redis.from_url(own.url()) as client:
         eventually(lambda: client.info("commandstats")["cmdstat_ping"]["calls"] > 20)
@@ -281,7 +281,7 @@ def test_one_direction_that_fails_for_long_is_told_once(
 def test_what_gathers_while_redis_is_away_is_bounded(
     own: RedisServer, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(redis_herald, "MAX_TOPICS", 10)
+    monkeypatch.setattr(redis_notifier, "MAX_TOPICS", 10)
     ear = Ear(open_herald(own.url())).wait_until_heard()
     notifier = open_herald(add_user(own, "-publish"))
     notifier.tell(ready("q"))
@@ -315,7 +315,7 @@ def test_an_error_of_the_hearer_does_not_end_the_listening(url: str, open_herald
 def test_threads_come_when_they_are_needed_and_go_with_the_herald(
     url: str, namespace: str, raw: Redis, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_herald, "SILENCE", HOUR)
+    monkeypatch.setattr(redis_notifier, "SILENCE", HOUR)
     before = threads_of_heralds()
     notifier = open_herald(url)
     assert threads_of_heralds() == before
@@ -341,8 +341,8 @@ def test_what_was_told_last_goes_out_before_the_end(url: str, open_herald: OpenH
 def test_closing_does_not_wait_for_a_redis_that_is_away(
     open_herald: OpenHerald, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_herald, "TIMEOUT", HOUR)
-    monkeypatch.setattr(redis_herald, "FAREWELL", 0.1)
+    monkeypatch.setattr(redis_notifier, "TIMEOUT", HOUR)
+    monkeypatch.setattr(redis_notifier, "FAREWELL", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as nobody_answers:
         notifier = open_herald(f"redis://127.0.0.1:{nobody_answers.getsockname()[1]}")
         notifier.listen(lambda notification: None)

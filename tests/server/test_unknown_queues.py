@@ -66,6 +66,7 @@ def test_a_field_that_is_not_known_comes_with_the_one_that_is(tmp_path: Path, pa
         ("/v1/queues/q/messages", b'{"payload": 1, "headers": {"a": "\\u0022\\u0022"}, "delay_ms": 1, "delay_ms": 2}', "delay_ms"),
         ("/v1/queues/q/messages", b'{"payload": 1, "payload": 2, "backoff_ms": {"kind": "linear", "step_ms": 5}}', "payload"),
         ("/v1/queues/q/messages", b'{"payload": 21, "key": "x", "payload": 1}', "payload"),
+        ("/v1/queues/q/messages", b'{"messages": [{"payload": 1}], "messages": [{"payload": 22, "key": "x"}]}', "messages"),
         (
             "/v1/queues/q/messages",
             b'{"messages": [{"payload": 1, "key": "a", "key": "b"}, {"payload": 2, "backoff_ms": {"kind": "linear", "step_ms": 5}}]}',

@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from rowq import Broker, ManualClock
-from rowq.engine import retention as retiring
+from rowq.engine import retention
 from rowq.engine.retention import PIECE, Retention
 from rowq.store.meter import Meter
 from tests.support.database import KINDS, new_database
@@ -80,7 +80,7 @@ def test_pieces_grow_while_they_are_quick(broker: Broker, keeper: Retention, clo
     broker.configure("q", audit_retention=10)
     finish(broker, "q", 10 * PIECE)
     clock.advance(60)
-    monkeypatch.setattr(retiring, "MOMENT", 1_000.0)
+    monkeypatch.setattr(retention, "MOMENT", 1_000.0)
     meter = Meter()
     broker._engine.attach(meter)
     retire(broker, keeper)
@@ -93,8 +93,8 @@ def test_pieces_do_not_grow_where_they_are_slow(
     broker.configure("q", audit_retention=10)
     finish(broker, "q", 2 * PIECE)
     clock.advance(60)
-    monkeypatch.setattr(retiring, "MOMENT", 0.0)
-    monkeypatch.setattr(retiring, "LONGEST", 0.0)
+    monkeypatch.setattr(retention, "MOMENT", 0.0)
+    monkeypatch.setattr(retention, "LONGEST", 0.0)
     meter = Meter()
     broker._engine.attach(meter)
     retire(broker, keeper)
@@ -104,8 +104,8 @@ def test_pieces_do_not_grow_where_they_are_slow(
 def test_a_busy_queue_keeps_no_other_waiting(
     broker: Broker, keeper: Retention, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retiring, "MOMENT", 0.0)
-    monkeypatch.setattr(retiring, "LONGEST", 0.0)
+    monkeypatch.setattr(retention, "MOMENT", 0.0)
+    monkeypatch.setattr(retention, "LONGEST", 0.0)
     for queue in ("busy", "quiet"):
         broker.configure(queue, keep="outcome", retention=10, audit=False)
     finish(broker, "busy", 4 * PIECE)

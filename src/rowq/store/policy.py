@@ -91,9 +91,6 @@ class Policies:
         self._cache.put(self._version, queue, data)
         return data
 
-    def of(self, session: Session, queue: str) -> Policy:
-        return self.known(session, queue).policy
-
     def keeping_nothing(self) -> tuple[list[str], list[str]]:
         """The cached queues that keep nothing of an acked message, and those of them that have an audit."""
         queues = [queue for queue, known in self._known.items() if known.policy.keep == "none"]
