@@ -22,7 +22,11 @@ def quick_drivers() -> None:
 
 @pytest.fixture(scope="session")
 def spark(quick_drivers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    settings = {"spark.sql.shuffle.partitions": 2, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    settings = {
+        "spark.sql.shuffle.partitions": 2,
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.pyspark.jvmStacktrace.enabled": "true",  # with its log off, only this names the cause of a failure
+    }
     spark = rowq.spark.session("local[2]", "rowq tests", **settings)
     spark.sparkContext.setLogLevel("OFF")  # what is provoked here would fill pages
     yield spark
