@@ -15,26 +15,12 @@ from rowq.engine.operation import Operation, SingleCall
 from rowq.engine.within import AsyncWithin, Within
 from rowq.errors import BrokerClosed
 from rowq.model.access import ApiKey
+from rowq.model.duration import Duration
 from rowq.model.failure import Failures
 from rowq.model.lifecycle import Ack, NackLimit
 from rowq.model.member import DEAD_AFTER, ConsumerLook, Member, Membership, Share
-from rowq.model.message import (
-    BrowseOptions,
-    Delivery,
-    Draft,
-    Duration,
-    Event,
-    KvEntry,
-    KvKey,
-    Message,
-    Outcome,
-    Payload,
-    SendOptions,
-    SettingsOptions,
-    Stats,
-    Where,
-)
-from rowq.model.queue import DeliveryMode, Origin, Policy, Settings
+from rowq.model.message import BrowseOptions, Delivery, Draft, Event, KvEntry, KvKey, Message, Outcome, Payload, SendOptions, Stats, Where
+from rowq.model.queue import DeliveryMode, Origin, Policy, Settings, SettingsOptions
 from rowq.model.stream import Stream
 from rowq.store.app_connection import is_awaited
 from rowq.store.dialect import Finding

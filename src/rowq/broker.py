@@ -12,26 +12,12 @@ from rowq.engine.engine import Engine
 from rowq.engine.maintenance import Swept
 from rowq.engine.within import Within
 from rowq.model.access import ApiKey
+from rowq.model.duration import Duration
 from rowq.model.failure import Failures
 from rowq.model.lifecycle import Ack, NackLimit
 from rowq.model.member import DEAD_AFTER, ConsumerLook, Member, Membership, Share
-from rowq.model.message import (
-    BrowseOptions,
-    Delivery,
-    Draft,
-    Duration,
-    Event,
-    KvEntry,
-    KvKey,
-    Message,
-    Outcome,
-    Payload,
-    SendOptions,
-    SettingsOptions,
-    Stats,
-    Where,
-)
-from rowq.model.queue import DeliveryMode, Origin, Policy, Settings
+from rowq.model.message import BrowseOptions, Delivery, Draft, Event, KvEntry, KvKey, Message, Outcome, Payload, SendOptions, Stats, Where
+from rowq.model.queue import DeliveryMode, Origin, Policy, Settings, SettingsOptions
 from rowq.model.stream import Stream
 from rowq.store.dialect import Finding
 from rowq.worker.consumer import Consumer

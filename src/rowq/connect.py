@@ -13,8 +13,7 @@ from rowq.client.engine import RemoteEngine
 from rowq.clock import Clock, SystemClock
 from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument
-from rowq.model.duration import to_ms
-from rowq.model.message import Duration
+from rowq.model.duration import Duration, to_ms
 from rowq.model.queue import Settings
 from rowq.model.text import mend_text
 from rowq.store import migrations

@@ -7,7 +7,7 @@ bytes in `payload_base64`. OpenAPI is generated from these types.
 from __future__ import annotations
 
 import base64
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from rowq.model.draft import MAX_SEND
 from rowq.model.lifecycle import NackLimit
 from rowq.model.message import Event, KvEntry, Message, Outcome, Stats
-from rowq.model.queue import Bytes, DeliveryMode, Keep, OnExhausted, OnExpire, Origin, Policy, Settings, Whole
+from rowq.model.queue import SETTINGS, DeliveryMode, Origin, Policy, Settings
 from rowq.model.retry import MAX_DELAYS, Backoff, Delays, Exponential, Linear, Millis, PositiveMillis
 from rowq.model.value import Base64, KeyPart, KvPath, Moment, Name, Note, OwnId, ShareBody, SomeText, StateName, Storable
 
@@ -206,33 +206,24 @@ class Messages(Struct):
     next: str | None = None
 
 
-class SettingsBody(Struct, forbid_unknown_fields=True):
-    """The settings of a queue. In a PUT, settings that are left out stay unchanged, and null restores the default; 0 means no limit."""
+_SETTINGS_DOC = "The settings of a queue. In a PUT, settings left out stay unchanged, and null restores the default; 0 means no limit."
 
-    lease_ms: PositiveMillis | UnsetType | None = UNSET
-    max_attempts: Whole | UnsetType | None = UNSET
-    backoff_ms: BackoffMs | UnsetType | None = UNSET
-    ttl_ms: Millis | UnsetType | None = UNSET
-    ttl_from: Literal["available", "enqueue"] | UnsetType | None = UNSET
-    refresh_ttl: bool | UnsetType | None = UNSET
-    on_expire: OnExpire | UnsetType | None = UNSET
-    on_exhausted: OnExhausted | UnsetType | None = UNSET
-    delivery: DeliveryMode | UnsetType | None = UNSET
-    order: Literal["sent", "ready"] | UnsetType | None = UNSET
-    count_lease_expiry: bool | UnsetType | None = UNSET
-    lease_expiry_backoff: Literal["none", "nack"] | UnsetType | None = UNSET
-    require_receipt: bool | UnsetType | None = UNSET
-    max_depth: Whole | UnsetType | None = UNSET
-    throughput_limit: Whole | UnsetType | None = UNSET
-    max_payload_bytes: Bytes | UnsetType | None = UNSET
-    schema: dict[str, Any] | UnsetType | None = UNSET
-    keep: Keep | UnsetType | None = UNSET
-    retention_ms: Millis | UnsetType | None = UNSET
-    audit: bool | UnsetType | None = UNSET
-    audit_retention_ms: Millis | UnsetType | None = UNSET
-    dlq_ttl_ms: Millis | UnsetType | None = UNSET
-    dlq_exhausted: Literal["keep", "delete"] | UnsetType | None = UNSET
-    paused: bool | UnsetType | None = UNSET
+if TYPE_CHECKING:
+
+    class SettingsBody(Struct):
+        def __init__(self, **settings: Any) -> None: ...
+
+else:
+    SettingsBody = msgspec.defstruct(
+        "SettingsBody",
+        [
+            (setting.wire, (BackoffMs if setting.kind == "backoff" else setting.type) | UnsetType | None, UNSET)
+            for setting in SETTINGS.values()
+        ],
+        namespace={"__doc__": _SETTINGS_DOC},
+        module=__name__,
+        forbid_unknown_fields=True,
+    )
 
 
 class Queues(Struct):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rowq.model.settings_text import SETTINGS
+from rowq.model.queue import SETTINGS
 from rowq.server.admin import jobs
 from rowq.server.admin.pages import PAGES
 from tests.admin.conftest import Served, with_pages

@@ -9,9 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rowq.model.lifecycle import Nack
-from rowq.model.queue import Settings
+from rowq.model.queue import SETTINGS, Settings
 from rowq.model.retry import Delays
-from rowq.model.settings_text import SETTINGS
 from tests.admin.browser import Faults
 from tests.admin.conftest import Served, with_pages
 from tests.admin.visiting import Visitor

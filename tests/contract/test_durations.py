@@ -12,7 +12,8 @@ import pytest
 import rowq
 from rowq import Broker, Draft, ManualClock, Producer, Pushed, Within
 from rowq.connect import ConnectOptions, open_engine
-from rowq.model.message import PushOptions, SendOptions, SettingsOptions
+from rowq.model.message import PushOptions, SendOptions
+from rowq.model.queue import SettingsOptions
 from rowq.worker.plan import ConsumerOptions, to_plan
 from tests.support.database import new_database, run
 from tests.support.life import take

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rowq.model.message import SettingsOptions
+from rowq.model.queue import SettingsOptions
 from rowq.wire import SettingsBody
 from tests.docs.http_fields import ANSWERS, REQUESTS, answers, requests
 from tests.docs.page import page

@@ -18,7 +18,8 @@ from rowq.cli import failure
 from rowq.cli.main import app
 from rowq.connect import ConnectOptions
 from rowq.engine.maintenance import SWEEPS
-from rowq.model.message import BrowseOptions, SendOptions, SettingsOptions
+from rowq.model.message import BrowseOptions, SendOptions
+from rowq.model.queue import SettingsOptions
 from rowq.model.retry import Delays
 from rowq.server.metrics import COUNTERS
 from rowq.spark.ledger import Ledger

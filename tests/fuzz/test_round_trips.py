@@ -17,9 +17,9 @@ from rowq.model.cron import read_cron
 from rowq.model.draft import prepare
 from rowq.model.message import Draft, Message, State
 from rowq.model.payload import check_encoded, decode, encode
-from rowq.model.queue import Settings, change
+from rowq.model.queue import SETTINGS, Settings, change
 from rowq.model.retry import Backoff
-from rowq.model.settings_text import SETTINGS, parse_setting, read_backoff, read_duration, write_duration, write_setting
+from rowq.model.settings_text import parse_setting, read_backoff, read_duration, write_duration, write_setting
 from rowq.server.api import hot_routes
 from rowq.server.auth.token import Tokens
 from rowq.server.compat.queueti.topic import Options, TopicConfig

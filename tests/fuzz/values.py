@@ -22,8 +22,8 @@ from rowq.model.duration import read_seconds, to_ms
 from rowq.model.fingerprint import MOST, fingerprint
 from rowq.model.message import State
 from rowq.model.payload import check_encoded, decode, encode, from_base64
-from rowq.model.queue import Settings, change, check_name, resolve, split_name
-from rowq.model.settings_text import SETTINGS, parse_setting, read_backoff, write_setting
+from rowq.model.queue import SETTINGS, Settings, change, check_name, resolve, split_name
+from rowq.model.settings_text import parse_setting, read_backoff, write_setting
 from rowq.model.text import is_text, mend_text
 from rowq.server.auth.authentication import _read_authorization
 from rowq.server.auth.lockout import _place

@@ -19,9 +19,8 @@ from rowq.cli.parameter import OptionalQueue, Queue, Yes, duration_option
 from rowq.cli.progress import bar
 from rowq.cli.text import ago, counted, shortened
 from rowq.model.member import DEAD_AFTER
-from rowq.model.message import SettingsOptions
-from rowq.model.queue import split_name
-from rowq.model.settings_text import SETTINGS, parse_setting, write_setting
+from rowq.model.queue import SETTINGS, SettingsOptions, split_name
+from rowq.model.settings_text import parse_setting, write_setting
 
 _STATES = tuple(str(state) for state in rowq.State)
 _WAITING = (rowq.State.READY, rowq.State.SCHEDULED, rowq.State.BLOCKED)

@@ -34,10 +34,10 @@ from rowq.engine.waiting import Interrupt
 from rowq.errors import NotFound, OutcomeUnknown
 from rowq.model.access import check_key_name, to_key
 from rowq.model.draft import prepare, to_kv_key
-from rowq.model.duration import optional_ms, to_ms
+from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Nack, Settlement
 from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
-from rowq.model.message import Delivery, Draft, Duration, KvKey, Outcome, SendOptions
+from rowq.model.message import Delivery, Draft, KvKey, Outcome, SendOptions
 from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
 from rowq.model.settings_text import to_changes

@@ -10,9 +10,9 @@ import msgspec
 from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
 from rowq.ids import NO_RECEIPT, Receipt, read_receipt, receipt_of_delivery
 from rowq.model.draft import MAX_SEND, prepare_many
-from rowq.model.duration import optional_ms, to_ms
+from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Nack, NackLimit, Reject, Reschedule
-from rowq.model.message import Delivery, Duration, Outcome, SendOptions, Where
+from rowq.model.message import Delivery, Outcome, SendOptions, Where
 from rowq.model.queue import check_own_name
 from rowq.model.stream import check_batch, check_stream_name
 from rowq.model.text import check_text, mend_text

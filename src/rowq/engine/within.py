@@ -10,8 +10,9 @@ from weakref import WeakKeyDictionary
 
 from rowq.engine.arguments import Settled, lease_lost, listed, to_nack, to_receipt_or_none, to_reject, to_reschedule, to_send
 from rowq.engine.executor import Executor
+from rowq.model.duration import Duration
 from rowq.model.lifecycle import Ack, NackLimit, Settlement
-from rowq.model.message import Draft, Duration, Outcome, Payload, SendOptions
+from rowq.model.message import Draft, Outcome, Payload, SendOptions
 from rowq.store.app_connection import unwrap, unwrap_async
 from rowq.store.call import Call, Settle
 from rowq.store.store import Store

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rowq.errors import InvalidArgument
-from rowq.model.duration import to_ms
-from rowq.model.message import Duration
+from rowq.model.duration import Duration, to_ms
 from rowq.model.retry import Exponential, Linear, check_backoff
 
 

@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from rowq.errors import InvalidArgument
 
+Duration = int | float | timedelta
+"""Seconds, or a timedelta."""
+
 LONGEST_MS = 366 * 86_400_000
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999: the limit of a datetime."""

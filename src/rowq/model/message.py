@@ -6,17 +6,14 @@ Times are milliseconds since 1970 (UTC) everywhere; durations that a user gives 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
-from rowq.model.queue import DeliveryMode, OnExhausted, OnExpire
+from rowq.model.duration import Duration
 from rowq.model.retry import Backoff
-
-Duration = int | float | timedelta
-"""Seconds, or a timedelta."""
 
 Payload = Any
 """`bytes`, or any JSON value; it is received as the same type."""
@@ -198,32 +195,3 @@ class KvEntry(msgspec.Struct, frozen=True, kw_only=True):
     value: Payload
     written_at: int
     id: str
-
-
-class SettingsOptions(TypedDict, total=False):
-    """The settings of a queue in Python: durations in seconds; None restores the default."""
-
-    lease: Duration | None
-    max_attempts: int | None
-    backoff: Backoff | Sequence[Duration] | None
-    ttl: Duration | None
-    ttl_from: Literal["available", "enqueue"] | None
-    refresh_ttl: bool | None
-    on_expire: OnExpire | None
-    on_exhausted: OnExhausted | None
-    delivery: DeliveryMode | None
-    order: Literal["sent", "ready"] | None
-    count_lease_expiry: bool | None
-    lease_expiry_backoff: Literal["none", "nack"] | None
-    require_receipt: bool | None
-    max_depth: int | None
-    throughput_limit: int | None
-    max_payload_bytes: int | None
-    schema: dict[str, Any] | None
-    keep: Literal["none", "outcome", "body"] | None
-    retention: Duration | None
-    audit: bool | None
-    audit_retention: Duration | None
-    dlq_ttl: Duration | None
-    dlq_exhausted: Literal["keep", "delete"] | None
-    paused: bool | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any
 
 import msgspec
 
@@ -11,21 +11,8 @@ from rowq.errors import InvalidArgument
 from rowq.model.backoff import exponential, linear
 from rowq.model.draft import to_backoff
 from rowq.model.duration import optional_ms, read_seconds, to_ms
-from rowq.model.message import SettingsOptions
-from rowq.model.queue import Policy
+from rowq.model.queue import SETTINGS, Setting, SettingKind
 from rowq.model.retry import Backoff, Delays, Exponential, Linear
-
-Kind = Literal["duration", "number", "switch", "choice", "backoff", "schema"]
-
-
-class Setting(msgspec.Struct, frozen=True):
-    name: str
-    """The name in text: `lease`."""
-    field: str
-    """The field of `Settings`: `lease_ms`."""
-    kind: Kind
-    help: str
-    choices: tuple[str, ...] = ()
 
 
 def parse_setting(name: str, text: str) -> Any:
@@ -149,62 +136,13 @@ def _schema(text: str) -> Any:
 
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
-_READERS: dict[Kind, Callable[[str], Any]] = {
+_READERS: dict[SettingKind, Callable[[str], Any]] = {
     "duration": read_duration,
     "number": _number,
     "switch": _switch,
     "backoff": read_backoff,
     "schema": _schema,
 }
-
-_HELP = {
-    "lease": "How long a consumer holds a delivery.",
-    "max_attempts": "Deliveries before the message's attempts are used up; 0 for no limit.",
-    "backoff": "The delay before each retry: a list, linear or exponential. A list of n without max_attempts means n + 1 deliveries.",
-    "ttl": "After how long a waiting message expires; 0 for never.",
-    "ttl_from": "From when a TTL runs: when the message may be received, or when it was sent.",
-    "refresh_ttl": "Whether a message gets a fresh TTL when a send with its key replaces it.",
-    "on_expire": "What becomes of an expired message.",
-    "on_exhausted": "What becomes of a message without attempts left.",
-    "delivery": "Whether a message that a consumer may have begun is delivered again.",
-    "order": "Where a returning message goes: to its old place, or behind what is ready now.",
-    "count_lease_expiry": "Whether an expired lease counts as an attempt.",
-    "lease_expiry_backoff": "After a lease expired: retry at once, or wait as after a nack.",
-    "require_receipt": "Whether settling requires a receipt even where an id would do.",
-    "max_depth": "Messages that may be in the queue before a send is refused; 0 for no limit.",
-    "throughput_limit": "Messages delivered per second; 0 for no limit.",
-    "max_payload_bytes": "Maximum size of an encoded payload.",
-    "schema": "A JSON schema that payloads must match.",
-    "keep": "What is kept of an acked message: nothing, its outcome, or its body too.",
-    "retention": "For how long finished messages are kept; 0 for ever.",
-    "audit": "Whether events are recorded.",
-    "audit_retention": "For how long events are kept; 0 for ever.",
-    "dlq_ttl": "After how long a dead letter is deleted; 0 for never.",
-    "dlq_exhausted": "What becomes of a dead letter that was received and has used up its attempts.",
-    "paused": "Whether delivery is stopped. Sending continues.",
-}
-
-
-def _settings() -> dict[str, Setting]:
-    """Their kinds and choices come from the types of `Policy`."""
-    found = {}
-    for field, hint in get_type_hints(Policy).items():
-        name, choices = field.removesuffix("_ms"), get_args(hint) if all(isinstance(each, str) for each in get_args(hint)) else ()
-        found[name] = Setting(name, field, _kind(field, hint, choices), _HELP[name], choices)
-    return found
-
-
-def _kind(field: str, hint: Any, choices: tuple[str, ...]) -> Kind:
-    if choices:
-        return "choice"
-    if field in ("backoff", "schema"):
-        return "backoff" if field == "backoff" else "schema"
-    if hint is bool:
-        return "switch"
-    return "duration" if field.endswith("_ms") else "number"
-
-
-SETTINGS = _settings()
 
 
 def _known(name: str) -> Setting:
@@ -213,19 +151,15 @@ def _known(name: str) -> Setting:
     return SETTINGS[name]
 
 
-_DURATIONS = {"lease": 1, "ttl": 0, "retention": 0, "audit_retention": 0, "dlq_ttl": 0}
-
-
 def to_changes(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings in Python form (seconds) as fields of `Settings` (milliseconds)."""
     changes: dict[str, Any] = {}
     for name, value in settings.items():
-        if name not in SettingsOptions.__annotations__:
-            raise InvalidArgument(f"unknown setting {name!r}; settings are: {', '.join(SettingsOptions.__annotations__)}")
-        if name in _DURATIONS:
-            changes[f"{name}_ms"] = optional_ms(value, name, least=_DURATIONS[name])
-        elif name == "backoff" and value is not None:
-            changes[name] = to_backoff(value)
+        setting = _known(name)
+        if setting.kind == "duration":
+            changes[setting.field] = optional_ms(value, name, least=setting.least_ms)
+        elif setting.kind == "backoff" and value is not None:
+            changes[setting.field] = to_backoff(value)
         else:
-            changes[name] = value
+            changes[setting.field] = value
     return changes

@@ -9,7 +9,8 @@ from typing import Self, Unpack
 
 from rowq.engine.engine import Engine
 from rowq.engine.operation import take_each_async
-from rowq.model.message import Duration, Payload, PushOptions, SendOptions
+from rowq.model.duration import Duration
+from rowq.model.message import Payload, PushOptions, SendOptions
 from rowq.worker.producer import Producer
 
 

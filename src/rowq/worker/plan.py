@@ -10,10 +10,10 @@ import msgspec
 
 from rowq.engine.arguments import MAX_RECEIVE, MAX_WAIT_MS, check_mode, receive_max, to_limit
 from rowq.errors import InvalidArgument
-from rowq.model.duration import optional_ms, to_ms
+from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import NackLimit
 from rowq.model.member import DEAD_AFTER, to_silence
-from rowq.model.message import Delivery, Duration
+from rowq.model.message import Delivery
 from rowq.model.queue import DeliveryMode, check_own_name
 
 MOST_AT_ONCE = 10_000

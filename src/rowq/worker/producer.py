@@ -17,8 +17,8 @@ from rowq.engine.fork import forks
 from rowq.engine.operation import Operation, take_each
 from rowq.errors import BrokerClosed, IdTaken, InvalidArgument, OutcomeUnknown, RowqError
 from rowq.model.draft import Prepared, prepare
-from rowq.model.duration import to_ms
-from rowq.model.message import Draft, Duration, Payload, PushOptions, SendOptions
+from rowq.model.duration import Duration, to_ms
+from rowq.model.message import Draft, Payload, PushOptions, SendOptions
 from rowq.model.queue import check_own_name
 from rowq.worker.patience import Patience
 

@@ -11,7 +11,7 @@ import pytest
 
 import rowq
 from rowq import Delivery, ManualClock, Message
-from rowq.model.message import SettingsOptions
+from rowq.model.queue import SettingsOptions
 from tests.compat.peq.sql import NOBODY, Sql
 from tests.support.tables import PostgresqlTables
 

@@ -7,20 +7,11 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from rowq.errors import InvalidArgument, QueueNotFound
-from rowq.model.queue import Origin, Policy, Settings, check_own_name, origins, resolve
-from rowq.model.settings_text import SETTINGS, Setting, parse_setting, write_setting
+from rowq.model.queue import SETTINGS, Origin, Policy, Setting, Settings, check_own_name, origins, resolve
+from rowq.model.settings_text import parse_setting, write_setting
 from rowq.server.admin.request import AdminRequest
 from rowq.server.api import queues
 from rowq.wire import SettingsBody, of_backoff, to_settings
-
-_GROUPS = (
-    ("Delivery and retries", ("paused", "lease", "max_attempts", "backoff", "on_exhausted", "delivery", "order")),
-    ("Lease expiry and receipts", ("count_lease_expiry", "lease_expiry_backoff", "require_receipt")),
-    ("Expiry", ("ttl", "ttl_from", "refresh_ttl", "on_expire")),
-    ("Limits", ("max_depth", "throughput_limit", "max_payload_bytes", "schema")),
-    ("Retention", ("keep", "retention", "audit", "audit_retention")),
-    ("Dead letters", ("dlq_ttl", "dlq_exhausted")),
-)
 
 
 class Row(NamedTuple):
@@ -75,16 +66,16 @@ async def _show(request: AdminRequest, queue: str, wrong: str = "", problem: str
     except QueueNotFound:  # a queue can be configured before its first message
         server = Settings(**to_settings((await request.call(queues.list_settings)).defaults))
         own, is_known = Settings(), False
-    rows = {row.setting.name: row for row in _rows(own, server)}
-    grouped = {name for _, names in _GROUPS for name in names}
-    others = tuple(name for name in rows if name not in grouped)
+    groups: dict[str, list[Row]] = {}
+    for row in _rows(own, server):
+        groups.setdefault(row.setting.group, []).append(row)
     return request.show(
         "settings/queue.html",
         status=400 if problem else 200,
         queue=queue,
         is_known=is_known,
         paused=resolve(own, server).paused,
-        groups=[(title, [rows[name] for name in names]) for title, names in (*_GROUPS, ("More", others)) if names],
+        groups=list(groups.items()),
         wrong=wrong,
         problem=problem,
         typed=request.given("value"),
@@ -106,5 +97,5 @@ def _write(setting: Setting, policy: Policy) -> str:
 
 def _body(name: str, value: Any) -> SettingsBody:
     """A change of one setting, as a request body of the API."""
-    field = SETTINGS[name].field
-    return SettingsBody(**({"backoff_ms": of_backoff(value)} if field == "backoff" else {field: value}))
+    setting = SETTINGS[name]
+    return SettingsBody(**{setting.wire: of_backoff(value) if setting.kind == "backoff" else value})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rowq.model.queue import SETTINGS
+
 ABOUT = """\
 rowq is a message queue that lives in a database. Send a message to a queue; receive it, which makes it yours for the length of a lease; \
 ack it when it is processed, or nack it and it comes back. A queue is created on first use.
@@ -150,25 +152,7 @@ FIELDS = {
     "Problem.code": "What happened, for programs; it never changes.",
     "died_at": "When it became a dead letter.",
     "finished_at": "When it was finished.",
-    "ttl_from": "Whether the TTL starts when the message is sent, or when it may be received.",
-    "refresh_ttl": "Whether a send that replaces a waiting message by its key renews the TTL.",
-    "on_expire": "What happens to a message at the end of its TTL.",
-    "on_exhausted": "What happens to a message that has used up its attempts.",
-    "order": "Whether a message that comes back returns to its old position, or goes behind the ready ones.",
-    "count_lease_expiry": "Whether a lease that ran out costs an attempt.",
-    "lease_expiry_backoff": "Whether a message whose lease ran out waits for the backoff.",
-    "require_receipt": "Whether settling requires a receipt, or an id suffices.",
-    "max_depth": "The maximum number of messages in the queue.",
-    "throughput_limit": "The maximum number of deliveries per second.",
-    "max_payload_bytes": "The maximum size of a payload.",
-    "schema": "A JSON schema that payloads must match.",
-    "keep": "What is kept of a message after its ack.",
-    "retention_ms": "How long finished messages are kept.",
-    "audit": "Whether the history of messages is recorded.",
-    "audit_retention_ms": "How long the history is kept.",
-    "dlq_ttl_ms": "How long dead letters are kept.",
-    "dlq_exhausted": "What happens to a dead letter that was received and failed again.",
-    "paused": "Whether deliveries are paused.",
+    "Stats.paused": "Whether deliveries are paused.",
     "queues": "The queues.",
     "NewKey.queues": "Which queues: names, in which `*` stands for any characters.",
     "ApiKey.queues": "Which queues: names, in which `*` stands for any characters.",
@@ -250,6 +234,8 @@ FIELDS = {
     "jitter": "The fraction of a delay by which it may be shortened at random.",
     "plus_ms": "A random value between these two is added.",
 }
+
+FIELDS |= {f"SettingsBody.{setting.wire}": setting.help for setting in SETTINGS.values()}
 
 REFUSALS = {
     400: ("Invalid", "The request cannot be read, or an argument is invalid.", ("invalid_argument", "name_reserved")),

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowq import InvalidArgument, Settings
-from rowq.model.message import SettingsOptions
-from rowq.model.queue import change
+from rowq.model.queue import SETTINGS, Setting, SettingsOptions, change
 from rowq.model.retry import Delays, Exponential, Linear
-from rowq.model.settings_text import SETTINGS, Setting, parse_setting, read_backoff, write_duration, write_setting
+from rowq.model.settings_text import parse_setting, read_backoff, write_duration, write_setting
 
 MILLIS = st.integers(0, 366 * 86_400_000)
 BACKOFFS = st.one_of(
