@@ -7,14 +7,18 @@ bytes in `payload_base64`. OpenAPI is generated from these types.
 from __future__ import annotations
 
 import base64
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from rowq.model.draft import MAX_SEND
+from rowq.errors import InvalidArgument
+from rowq.model.draft import MAX_SEND, Prepared, prepare
+from rowq.model.duration import to_moment
 from rowq.model.lifecycle import NackLimit
-from rowq.model.message import Event, KvEntry, Message, Outcome, Stats
+from rowq.model.message import Draft, Event, KvEntry, Message, Outcome, Payload, Stats
+from rowq.model.payload import check_encoded, from_base64
 from rowq.model.queue import SETTINGS, DeliveryMode, Origin, Policy, Settings
 from rowq.model.retry import MAX_DELAYS, Backoff, Delays, Exponential, Linear, Millis, PositiveMillis
 from rowq.model.value import Base64, KeyPart, KvPath, Moment, Name, Note, OwnId, ShareBody, SomeText, StateName, Storable
@@ -51,6 +55,10 @@ class SendBody(MessageBody, forbid_unknown_fields=True, omit_defaults=True):
     """One message, or several in `messages`: all of them or none."""
 
     messages: Annotated[list[MessageBody], Meta(max_length=MAX_SEND)] | UnsetType = UNSET
+
+
+_options = attrgetter(*[name for name in MessageBody.__struct_fields__ if name not in ("payload", "payload_base64", "priority")])
+_NO_OPTIONS = _options(MessageBody())
 
 
 class SentOne(Struct):
@@ -165,6 +173,89 @@ def to_backoff(backoff: BackoffMs | None) -> Backoff | None:
 
 def of_backoff(backoff: Backoff | None) -> BackoffMs | None:
     return list(backoff.delays_ms) if isinstance(backoff, Delays) else backoff
+
+
+def to_messages(queue: str, body: SendBody) -> list[Prepared]:
+    """The messages of a send, checked. An error among several names the first bad one as "position N"."""
+    if body.messages is UNSET:
+        return [to_prepared(queue, body)]
+    if body.payload is not UNSET or body.payload_base64 is not UNSET:
+        raise InvalidArgument("give one message, or several in `messages`, not both")
+    if body.priority or _options(body) != _NO_OPTIONS:
+        raise InvalidArgument("`messages` cannot be combined with other fields: give each message its own options")
+    prepared: list[Prepared] = []
+    for message in body.messages:
+        try:
+            prepared.append(to_prepared(queue, message))
+        except InvalidArgument as error:
+            raise type(error)(f"position {len(prepared)}: {error}") from None
+    return prepared
+
+
+def to_prepared(queue: str, body: MessageBody) -> Prepared:
+    payload, encoded = body.payload, body.payload_base64
+    if payload is not UNSET:
+        if encoded is not UNSET:
+            raise InvalidArgument("give payload or payload_base64, not both")
+        format, data = 1, check_encoded(bytes(payload))
+    elif encoded is not UNSET:
+        format, data = 0, from_base64(encoded)
+    else:
+        raise InvalidArgument("the payload is missing: give `payload` (any JSON) or `payload_base64` (bytes)")
+    if _options(body) == _NO_OPTIONS:
+        return Prepared(queue, format, data, priority=body.priority)
+    prepared = prepare(queue, to_draft(body))
+    prepared.format, prepared.payload = format, data
+    return prepared
+
+
+def to_draft(body: MessageBody, payload: Payload = b"") -> Draft:
+    return Draft(
+        payload,
+        key=body.key,
+        group=body.group,
+        priority=body.priority,
+        delay=body.delay_ms / 1000,
+        at=None if body.at_ms is None else to_moment(body.at_ms),
+        ttl=_seconds(body.ttl_ms),
+        deadline=_seconds(body.deadline_ms),
+        max_attempts=body.max_attempts,
+        backoff=to_backoff(body.backoff_ms),
+        headers=body.headers,
+        keys_if_undelivered=body.keys_if_undelivered,
+        id=body.id,
+    )
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def of_prepared(message: Prepared) -> MessageBody:
+    """What was encoded by the checks is inserted as it is."""
+    body = MessageBody(
+        headers=_raw(message.headers),
+        key=message.message_key,
+        group=message.group_key,
+        priority=message.priority,
+        delay_ms=max(0, message.delay_ms),
+        at_ms=-message.delay_ms if message.delay_ms < 0 else None,
+        ttl_ms=message.ttl_ms,
+        deadline_ms=message.deadline_ms,
+        max_attempts=message.max_attempts,
+        backoff_ms=_raw(message.backoff),
+        keys_if_undelivered=_raw(message.kv_keys),
+        id=message.own_id,
+    )
+    if message.format:
+        body.payload = Raw(message.payload)
+    else:
+        body.payload_base64 = base64.b64encode(message.payload).decode()
+    return body
+
+
+def _raw(data: bytes | None) -> Any:
+    return None if data is None else Raw(data)
 
 
 class MessageLook(Struct, omit_defaults=True):

@@ -24,11 +24,11 @@ from rowq.server.compat.queueti import api as queueti
 from rowq.server.compat.queueti.listing import PageQuery
 from rowq.server.http.errors import to_answer
 from rowq.server.http.http2_stream import read_request
-from rowq.server.http.reading import decode, read_query, split_query, to_messages, to_prepared
+from rowq.server.http.reading import decode, read_query, split_query
 from rowq.store.notify.notifier import Notification
 from rowq.store.notify.redis import _FORMAT, _Listener
 from rowq.store.postgresql.notifier import PostgresqlNotifier
-from rowq.wire import MessageBody, SettingsBody, to_settings
+from rowq.wire import MessageBody, SettingsBody, to_messages, to_prepared, to_settings
 from tests.fuzz.target import refusing, target, text_target
 
 _BODIES: dict[Any, msgspec.json.Decoder[Any]] = {route.body: msgspec.json.Decoder(route.body) for route in ROUTES if route.body is not None}

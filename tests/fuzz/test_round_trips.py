@@ -24,7 +24,6 @@ from rowq.server.api import hot_routes
 from rowq.server.auth.token import Tokens
 from rowq.server.compat.queueti.topic import Options, TopicConfig
 from rowq.server.http.reading import decode as decode_body
-from rowq.server.http.reading import to_messages
 from rowq.spark.pipeline.manifest import File, Range, Version
 from rowq.store.notify import redis
 from rowq.store.notify.notifier import Notification
@@ -32,7 +31,7 @@ from rowq.store.policy import read_settings
 from rowq.store.postgresql import notifier
 from rowq.store.row import read_cursor, write_cursor
 from rowq.transfer import line
-from rowq.wire import MessageLook, SettingsBody, of_message, of_settings, to_settings
+from rowq.wire import MessageLook, SettingsBody, of_message, of_settings, to_messages, to_settings
 from tests.fuzz import made_up
 from tests.fuzz.bodies import _meaning
 

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from rowq.client.exchange import understood
 from rowq.client.http import Answer
-from rowq.model.draft import Prepared
+from rowq.model.draft import Prepared, is_plain
 from rowq.model.message import Delivery, KvEntry, Message, Outcome, State
 from rowq.model.payload import from_base64
-from rowq.wire import EntryBody, MessageLook, to_backoff
+from rowq.wire import EntryBody, MessageLook, of_prepared, to_backoff
 
 _encode = msgspec.json.Encoder().encode
-
-
-class _Outgoing(Struct, omit_defaults=True, gc=False):
-    """A message as `wire.MessageBody` reads it; defaults are left out."""
-
-    payload: Raw | UnsetType = UNSET
-    payload_base64: str | UnsetType = UNSET
-    headers: Raw | None = None
-    key: str | None = None
-    group: str | None = None
-    priority: int = 0
-    delay_ms: int = 0
-    at_ms: int | None = None
-    ttl_ms: int | None = None
-    deadline_ms: int | None = None
-    max_attempts: int | None = None
-    backoff_ms: Raw | None = None
-    keys_if_undelivered: Raw | None = None
-    id: str | None = None
 
 
 class _Deliveries(Struct):
@@ -77,7 +57,8 @@ _results = msgspec.json.Decoder(_Results).decode
 
 
 def one_body(message: Prepared) -> bytes:
-    return b'{"payload":%s}' % message.payload if _is_plain(message) else _encode(_outgoing(message))
+    has_options = message.format != 1 or message.priority != 0 or not is_plain(message)
+    return _encode(of_prepared(message)) if has_options else b'{"payload":%s}' % message.payload
 
 
 def many_body(messages: list[Prepared]) -> bytes:
@@ -126,43 +107,3 @@ def _payload(value: Any, encoded: str | UnsetType) -> Any:
     if isinstance(encoded, str):
         return from_base64(encoded)
     return None if value is UNSET else value
-
-
-def _is_plain(message: Prepared) -> bool:
-    """A JSON payload without options. Marks stand for key, group, deadline, id and keys_if_undelivered."""
-    return (
-        message.format == 1
-        and message.marks == 0
-        and message.priority == 0
-        and message.delay_ms == 0
-        and message.headers is None
-        and message.ttl_ms is None
-        and message.max_attempts is None
-        and message.backoff is None
-    )
-
-
-def _outgoing(message: Prepared) -> _Outgoing:
-    body = _Outgoing(
-        headers=_raw(message.headers),
-        key=message.message_key,
-        group=message.group_key,
-        priority=message.priority,
-        delay_ms=max(0, message.delay_ms),
-        at_ms=-message.delay_ms if message.delay_ms < 0 else None,
-        ttl_ms=message.ttl_ms,
-        deadline_ms=message.deadline_ms,
-        max_attempts=message.max_attempts,
-        backoff_ms=_raw(message.backoff),
-        keys_if_undelivered=_raw(message.kv_keys),
-        id=message.own_id,
-    )
-    if message.format:
-        body.payload = Raw(message.payload)
-    else:
-        body.payload_base64 = base64.b64encode(message.payload).decode()
-    return body
-
-
-def _raw(data: bytes | None) -> Raw | None:
-    return None if data is None else Raw(data)

@@ -1,22 +1,23 @@
-"""Arguments of the verbs, checked and converted to model types: receipts, settlements, settings, limits."""
+"""From what a caller gave to the calls of the store: every way in (broker, HTTP, compatible APIs, pages, Spark) builds them here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
 from rowq.ids import NO_RECEIPT, Receipt, read_receipt, receipt_of_delivery
-from rowq.model.draft import MAX_SEND, prepare_many
+from rowq.model.draft import MAX_SEND, Prepared, prepare_many
 from rowq.model.duration import Duration, optional_ms, to_ms
-from rowq.model.lifecycle import Extend, Nack, NackLimit, Reject, Reschedule
+from rowq.model.lifecycle import Extend, Nack, NackLimit, Reject, Reschedule, Settlement
+from rowq.model.member import Share, to_share
 from rowq.model.message import Delivery, Outcome, SendOptions, Where
-from rowq.model.queue import check_own_name
+from rowq.model.queue import DeliveryMode, check_own_name, split_name
 from rowq.model.stream import check_batch, check_stream_name
 from rowq.model.text import check_text, mend_text
-from rowq.store.call import Send
+from rowq.store.call import Receive, Send, Settle
 from rowq.store.lookup import check_id
 
 MAX_RECEIVE = 1_000
@@ -29,12 +30,55 @@ T = TypeVar("T")
 Settled = Delivery | str
 
 
-def to_send(queue: str, payloads: Iterable[Any], options: SendOptions) -> Send:
-    name = check_own_name(queue)
-    chosen = listed(payloads, "payloads")
+def to_send(queue: str, messages: list[Prepared], request: str | None = None, actor: str | None = None) -> Send:
+    """The name of the queue was checked before its messages were prepared."""
+    call = Send(queue, messages, request)
+    call.actor = actor
+    return call
+
+
+def to_send_many(queue: str, payloads: Iterable[Any], options: SendOptions) -> Send:
+    name, chosen = check_own_name(queue), listed(payloads, "payloads")
     if len(chosen) > MAX_SEND:
         raise InvalidArgument(f"send_many takes at most {MAX_SEND} messages at once, not {len(chosen)}: send them in several calls")
-    return Send(name, prepare_many(name, chosen, options))
+    return to_send(name, prepare_many(name, chosen, options))
+
+
+class NewReceive(Protocol):
+    def __call__(self, max: int | None = None) -> Receive: ...
+
+
+def to_receive(
+    queue: str,
+    max: int = 1,
+    *,
+    lease_ms: int | None = None,
+    consumer: str | None = None,
+    delivery: DeliveryMode | None = None,
+    share: Share | None = None,
+    actor: str | None = None,
+) -> NewReceive:
+    """What makes the call, once for every attempt of a receive that waits; `max` may differ from attempt to attempt."""
+    name, from_dead = split_name(queue)
+    owner, part, usual = note(consumer, "consumer"), to_share(share, from_dead=from_dead), max
+
+    def new_call(max: int | None = None) -> Receive:
+        call = Receive(name, max or usual, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part)
+        call.actor = actor
+        return call
+
+    return new_call
+
+
+def to_settle(deliveries: Iterable[Settled], settlement: Settlement | Extend, actor: str | None = None) -> Settle:
+    """Text that was never a receipt becomes one that matches nothing, so that it does not hold up the others."""
+    call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], settlement)
+    call.actor = actor
+    return call
+
+
+def to_settle_one(delivery: Settled, settlement: Settlement | Extend) -> Settle:
+    return Settle([to_receipt(delivery)], settlement)
 
 
 def to_receipt(delivery: object) -> Receipt:
@@ -46,7 +90,6 @@ def to_receipt(delivery: object) -> Receipt:
 
 
 def to_receipt_or_none(delivery: object) -> Receipt:
-    """One of many: text that was never a receipt becomes a receipt that matches nothing, so it does not hold up the others."""
     try:
         return to_receipt(delivery)
     except InvalidReceipt:

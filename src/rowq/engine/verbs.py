@@ -23,9 +23,11 @@ from rowq.engine.arguments import (
     note,
     receive_max,
     to_extend,
-    to_receipt,
-    to_receipt_or_none,
+    to_receive,
     to_send,
+    to_send_many,
+    to_settle,
+    to_settle_one,
 )
 from rowq.engine.bulk import Progress
 from rowq.engine.insights import Insights
@@ -36,14 +38,14 @@ from rowq.model.access import SECRET_PREFIX, check_key_name, digest_of, to_key
 from rowq.model.draft import prepare, to_kv_key
 from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Settlement
-from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
+from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_silence
 from rowq.model.message import Delivery, Draft, KvKey, Outcome, SendOptions, State, Where
 from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
 from rowq.model.settings_text import to_changes
 from rowq.model.stream import check_stream_name
 from rowq.store import api_key, operate, registry, sessions
-from rowq.store.call import Execute, Receive, Send, Settle
+from rowq.store.call import Execute, Receive
 from rowq.store.dead_letter import Deletion, Redrive
 from rowq.store.dialect import Row
 from rowq.store.lookup import Reach, check_id, only
@@ -63,12 +65,12 @@ class Verbs:
         self._clock = clock
 
     def send(self, queue: str, payload: Any, options: SendOptions) -> SingleCall[list[str], str]:
-        return SingleCall(Send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
+        return SingleCall(to_send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
 
     def send_many(
         self, queue: str, payloads: Iterable[Any], options: SendOptions
     ) -> Operation[list[str]] | SingleCall[list[str], list[str]]:
-        call = to_send(queue, payloads, options)
+        call = to_send_many(queue, payloads, options)
         return SingleCall(call, list) if call.messages else nothing([])
 
     def receive(
@@ -82,15 +84,9 @@ class Verbs:
         share: Share | None,
         interrupt: Interrupt | None = None,
     ) -> Operation[list[Delivery]] | SingleCall[list[Row], list[Delivery]]:
-        name, from_dead = split_name(queue)
-        most, lease_ms = receive_max(max), optional_ms(lease, "lease", least=1)
-        patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
+        lease_ms, patience = optional_ms(lease, "lease", least=1), to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
         check_mode(delivery)
-        owner, part = note(consumer, "consumer"), to_share(share, from_dead=from_dead)
-
-        def call() -> Receive:
-            return Receive(name, most, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part)
-
+        call = to_receive(queue, receive_max(max), lease_ms=lease_ms, consumer=consumer, delivery=delivery, share=share)
         return self._wait(call, patience, interrupt or Interrupt()) if patience else SingleCall(call(), to_deliveries)
 
     def wait_for(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt | None = None) -> Operation[Receive]:
@@ -115,16 +111,16 @@ class Verbs:
                 self._room.leave(ticket.waiter, more=is_unused or len(attempt.result or ()) == attempt.max)
 
     def settle(self, delivery: Settled, settlement: Settlement) -> SingleCall[list[Outcome], None]:
-        return SingleCall(Settle([to_receipt(delivery)], settlement), lambda outcomes: insist_done(outcomes, delivery))
+        return SingleCall(to_settle_one(delivery, settlement), lambda outcomes: insist_done(outcomes, delivery))
 
     def settle_many(
         self, deliveries: Iterable[Settled], settlement: Settlement | Extend
     ) -> Operation[list[Outcome]] | SingleCall[list[Outcome], list[Outcome]]:
-        call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], settlement)
+        call = to_settle(deliveries, settlement)
         return SingleCall(call, list) if call.receipts else nothing([])
 
     def extend(self, delivery: Settled, lease: Duration | None) -> SingleCall[list[Outcome], int]:
-        call = Settle([to_receipt(delivery)], to_extend(lease))
+        call = to_settle_one(delivery, to_extend(lease))
 
         def until(outcomes: list[Outcome]) -> int:
             insist_done(outcomes, delivery)

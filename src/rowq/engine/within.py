@@ -8,13 +8,13 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
-from rowq.engine.arguments import Settled, lease_lost, listed, to_nack, to_receipt_or_none, to_reject, to_reschedule, to_send
+from rowq.engine.arguments import Settled, lease_lost, to_nack, to_reject, to_reschedule, to_send_many, to_settle
 from rowq.engine.executor import Executor
 from rowq.model.duration import Duration
 from rowq.model.lifecycle import Ack, NackLimit, Settlement
 from rowq.model.message import Draft, Outcome, Payload, SendOptions
 from rowq.store.app_connection import unwrap, unwrap_async
-from rowq.store.call import Call, Settle
+from rowq.store.call import Call
 from rowq.store.store import Store
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Within:
         return self.send_many(queue, [payload], **options)[0]
 
     def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
-        call = to_send(queue, payloads, options)
+        call = to_send_many(queue, payloads, options)
         if call.messages:
             self._perform(call)
         return call.result or []
@@ -87,7 +87,7 @@ class Within:
             raise lease_lost(delivery)
 
     def _settle_many(self, deliveries: Iterable[Settled], settlement: Settlement) -> list[Outcome]:
-        call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], settlement)
+        call = to_settle(deliveries, settlement)
         if call.receipts:
             self._perform(call)
         return call.result or []

@@ -10,7 +10,6 @@ however often it is asked for.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
@@ -25,7 +24,7 @@ from rowq.model.payload import Format, decode
 from rowq.model.queue import Settings
 from rowq.model.text import check_text
 from rowq.store.arrow.schema import to_staged
-from rowq.store.call import Call, Execute, Send
+from rowq.store.call import Call, Execute, sends_of
 from rowq.store.dialect import ArrowDriver
 from rowq.store.policy import Known, check_payload
 from rowq.store.stream import stage as staging
@@ -94,11 +93,8 @@ class Publisher:
         """Sends rows as they arrive, a few thousand at a time: a writer that is interrupted and starts again sends some of them twice."""
         count = 0
         for messages in self._prepared(batches, mapping):
-            by_queue: defaultdict[str, list[Prepared]] = defaultdict(list)
-            for message in messages:
-                by_queue[message.queue].append(message)
-            for queue, share in by_queue.items():
-                self._run(Send(queue, share))
+            for call in sends_of(messages):
+                self._run(call)
             count += len(messages)
         return count
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rowq.errors import OutcomeUnknown
@@ -72,6 +73,17 @@ class Send(Call[list[str]]):
         self.size = sum([len(message.payload) for message in messages])
         self.is_plain = all(map(is_plain, messages))
         """None of the messages has options other than priority."""
+
+
+def sends_of(messages: Iterable[Prepared], actor: str | None = None) -> list[Send]:
+    """One call for each queue, in the order of their names: concurrent transactions then lock queues in the same order."""
+    by_queue: defaultdict[str, list[Prepared]] = defaultdict(list)
+    for message in messages:
+        by_queue[message.queue].append(message)
+    calls = [Send(queue, of_queue) for queue, of_queue in sorted(by_queue.items())]
+    for call in calls:
+        call.actor = actor
+    return calls
 
 
 class Receive(Call[list[Row]]):

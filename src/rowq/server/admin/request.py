@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote, urlencode
 import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from rowq.engine.arguments import to_send
 from rowq.engine.bulk import Progress
 from rowq.errors import InvalidArgument, QueueNotFound, Unauthorized
 from rowq.model.queue import DEAD_SUFFIXES, split_name
@@ -19,10 +20,8 @@ from rowq.server.api.request import ApiRequest
 from rowq.server.api.route import NoQuery, Route
 from rowq.server.api.routes import ROUTES
 from rowq.server.auth.authentication import Identity
-from rowq.server.http.reading import to_prepared
 from rowq.server.service import Service
-from rowq.store.call import Send
-from rowq.wire import MessageBody
+from rowq.wire import MessageBody, to_prepared
 
 T = TypeVar("T")
 
@@ -117,8 +116,7 @@ class AdminRequest:
     async def send(self, queue: str, body: MessageBody) -> str:
         """Returns the message's id. Send is a hot route, which has no handler to call."""
         self.identity.check("send", queue)
-        call = Send(queue, [to_prepared(queue, body)])
-        call.actor = self.identity.actor
+        call = to_send(queue, [to_prepared(queue, body)], actor=self.identity.actor)
         sent: list[str] = await self.service.engine.driver.perform(call)
         self.context.depths.stale(queue)
         return sent[0]

@@ -12,11 +12,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from rowq.engine.arguments import note
+from rowq.engine.arguments import NewReceive, to_receive
 from rowq.errors import RowqError, Unauthorized
 from rowq.model.draft import to_kv_key
 from rowq.model.message import KvKey
-from rowq.model.queue import DeliveryMode, split_name
+from rowq.model.queue import DeliveryMode
 from rowq.model.retry import PositiveMillis
 from rowq.model.value import InFlight as Bound
 from rowq.model.value import KeyPart, Note, Storable
@@ -53,12 +53,8 @@ class DeliveriesQuery(Struct, forbid_unknown_fields=True):
 
 async def stream_deliveries(asked: ApiRequest[DeliveriesQuery, None], receive: asgi.Receive, send: asgi.Send) -> None:
     query = asked.query
-    name, from_dead = split_name(asked.path["queue"])
-    consumer = note(query.consumer, "consumer")
-
-    def new_call(max: int) -> Receive:
-        return Receive(name, max, query.lease_ms, consumer, from_dead=from_dead, delivery=query.delivery)
-
+    queue, actor = asked.path["queue"], asked.identity.actor
+    new_call = to_receive(queue, lease_ms=query.lease_ms, consumer=query.consumer, delivery=query.delivery, actor=actor)
     flow = Flow(asked.service, asked.identity, asked.headers, _NATIVE, new_call, query.in_flight, query.ping_ms / 1000)
     await flow.pour(receive, send)
 
@@ -80,7 +76,7 @@ class Flow(Struct):
     identity: Identity
     headers: asgi.Headers
     wording: Wording
-    new_call: Callable[[int], Receive]
+    new_call: NewReceive
     in_flight: int
     ping_every: float
 
@@ -89,9 +85,7 @@ class Flow(Struct):
         stream = service.event_streams.open(self.in_flight)
 
         def new_call() -> Receive:
-            call = self.new_call(min(stream.room, MOST_AT_ONCE))
-            call.actor = self.identity.actor
-            return call
+            return self.new_call(min(stream.room, MOST_AT_ONCE))
 
         await send(_START)
         if self.wording.greeting:

@@ -10,20 +10,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rowq.engine.arguments import note, to_receipt_or_none
+from rowq.engine.arguments import note, to_receive, to_send, to_settle
 from rowq.errors import InvalidArgument
-from rowq.model.draft import Prepared
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Settlement
-from rowq.model.member import to_share
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.auth.authentication import Identity
 from rowq.server.http import answers, asgi
 from rowq.server.http.patience import ClientGone, is_gone
-from rowq.server.http.reading import decode, read_body, to_messages
+from rowq.server.http.reading import decode, read_body
 from rowq.server.http.shortcut import shortcut_of
 from rowq.server.service import Service
-from rowq.store.call import Receive, Send, Settle
-from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody
+from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody, to_messages
 
 Handler = Callable[..., Any]
 _send_body = msgspec.json.Decoder(SendBody)
@@ -55,29 +52,30 @@ class HotRoutes:
         body = decode(await self._read(receive) if data is None else data, _send_body)
         messages, request = to_messages(queue, body), _request_key(scope["headers"])
         if self._service.tracing is None:
-            ids = await self._perform(_sending(queue, messages, request, identity)) if messages else []
+            ids = await self._perform(to_send(queue, messages, request, identity.actor)) if messages else []
         else:
             with self._service.tracing.sending(scope["headers"], queue, messages):
-                ids = await self._perform(_sending(queue, messages, request, identity)) if messages else []
+                ids = await self._perform(to_send(queue, messages, request, identity.actor)) if messages else []
         answer = b'{"id":"%s"}' % ids[0].encode() if body.messages is msgspec.UNSET else b'{"ids":%s}' % answers.encode(ids)
         if shortcut is None or not shortcut.answer(201, answer):
             await answers.answer(send, 201, answer)
 
     async def receive(self, queue: str, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         service, shortcut = self._service, shortcut_of(scope)
-        name, from_dead = split_name(queue)
-        identity.check("receive", name)
+        identity.check("receive", split_name(queue)[0])
         data = None if shortcut is None else shortcut.body(self._max_body_bytes)
         if data is None:
             data = await self._read(receive)
         body = decode(data, _receive_body) if data else _DEFAULT_RECEIVE
-        consumer, share = note(body.consumer, "consumer"), to_share(body.share, from_dead=from_dead)
-
-        def new_call() -> Receive:
-            call = Receive(name, body.max, body.lease_ms, consumer, from_dead=from_dead, delivery=body.delivery, share=share)
-            call.actor = identity.actor
-            return call
-
+        new_call = to_receive(
+            queue,
+            body.max,
+            lease_ms=body.lease_ms,
+            consumer=body.consumer,
+            delivery=body.delivery,
+            share=body.share,
+            actor=identity.actor,
+        )
         tracing = service.tracing
         if tracing is None:
             call = await service.take(new_call, body.wait_ms, receive, identity, shortcut)
@@ -97,9 +95,8 @@ class HotRoutes:
         identity.check("receive")
         data = None if shortcut is None else shortcut.body(self._max_body_bytes)
         body = decode(await self._read(receive) if data is None else data, settling.decoder)
-        receipts = [to_receipt_or_none(text) for text in body.receipts]
-        call = Settle(receipts, settling.settlement(body))
-        call.actor = identity.actor
+        call = to_settle(body.receipts, settling.settlement(body), identity.actor)
+        receipts = call.receipts
         call.reaches = None if identity.sees_all else identity.reaches
         if service.tracing is None:
             outcomes = await self._perform(call)
@@ -123,12 +120,6 @@ class SettleRoute(NamedTuple):
     verb: str
     decoder: msgspec.json.Decoder[Any]
     settlement: Callable[[Any], Settlement | Extend]
-
-
-def _sending(queue: str, messages: list[Prepared], request: str | None, identity: Identity) -> Send:
-    call = Send(queue, messages, request)
-    call.actor = identity.actor
-    return call
 
 
 def _reason(body: NackBody | RejectBody | RescheduleBody) -> str | None:

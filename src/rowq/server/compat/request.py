@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from rowq.engine.arguments import to_receipt_or_none
+from rowq.engine.arguments import to_receipt_or_none, to_receive, to_send
 from rowq.engine.insights import Lease
 from rowq.errors import InvalidArgument, ReceiptRequired
 from rowq.model.draft import Prepared, prepare
@@ -24,7 +24,7 @@ from rowq.server.http.patience import ClientGone, is_gone
 from rowq.server.service import Service
 from rowq.server.tracing import Received
 from rowq.store import operate
-from rowq.store.call import Execute, Receive, Send, Settle
+from rowq.store.call import Execute, Settle
 from rowq.store.dialect import Row
 from rowq.store.lookup import ambiguous, only
 
@@ -97,20 +97,13 @@ class CompatRequest(Struct):
             await adopted.adopt(self.service, queue, settings or {}, self.identity.actor)
         tracing = self.service.tracing
         with nullcontext() if tracing is None else tracing.sending(self.headers, queue, [prepared]):
-            call = Send(queue, [prepared])  # created here, since tracing has added headers
-            call.actor = self.identity.actor
+            call = to_send(queue, [prepared], actor=self.identity.actor)  # created here, since tracing has added headers
             return (await self.service.engine.driver.perform(call))[0]
 
     async def take(self, queue: str, *, max: int = 1, lease_ms: int | None = None, wait_ms: int = 0) -> list[Row]:
         """Rows of deliveries, as `answers.delivery` reads them. If the client has left, they are given back."""
-        name, from_dead = split_name(queue)
-        self.identity.check("receive", name)
-
-        def new_call() -> Receive:
-            call = Receive(name, max, lease_ms, None, from_dead=from_dead, delivery=None)
-            call.actor = self.identity.actor
-            return call
-
+        self.identity.check("receive", split_name(queue)[0])
+        new_call = to_receive(queue, max, lease_ms=lease_ms, actor=self.identity.actor)
         tracing = self.service.tracing
         with nullcontext(Received()) if tracing is None else tracing.receiving(self.headers, queue) as received:
             call = await self.service.take(new_call, wait_ms, self.receive, self.identity)

@@ -8,18 +8,12 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
-from msgspec import UNSET
 
 from rowq.errors import InvalidArgument
-from rowq.model.draft import Prepared, prepare
-from rowq.model.duration import to_moment
-from rowq.model.message import Draft
-from rowq.model.payload import check_encoded, from_base64
 from rowq.server.http.asgi import Receive
 from rowq.server.http.errors import HttpError
 from rowq.server.http.fields import meant_field, refuse_duplicate_fields
 from rowq.server.http.patience import ClientGone, Stopwatch
-from rowq.wire import MessageBody, SendBody, to_backoff
 
 T = TypeVar("T")
 
@@ -94,78 +88,6 @@ def read_query(query: bytes, kind: type[T], lists: frozenset[str] = frozenset())
         return found
     except (msgspec.ValidationError, ValueError) as error:
         raise InvalidArgument(f"the query cannot be read: {_sentence(error)}") from None
-
-
-def to_messages(queue: str, body: SendBody) -> list[Prepared]:
-    """The messages of a send, checked. An error among several names the first bad one as "position N"."""
-    if body.messages is UNSET:
-        return [to_prepared(queue, body)]
-    if body.payload is not UNSET or body.payload_base64 is not UNSET:
-        raise InvalidArgument("give one message, or several in `messages`, not both")
-    if body.priority or not _is_plain(body):
-        raise InvalidArgument("`messages` cannot be combined with other fields: give each message its own options")
-    prepared: list[Prepared] = []
-    for message in body.messages:
-        try:
-            prepared.append(to_prepared(queue, message))
-        except InvalidArgument as error:
-            raise type(error)(f"position {len(prepared)}: {error}") from None
-    return prepared
-
-
-def to_prepared(queue: str, body: MessageBody) -> Prepared:
-    payload, encoded = body.payload, body.payload_base64
-    if payload is not UNSET:
-        if encoded is not UNSET:
-            raise InvalidArgument("give payload or payload_base64, not both")
-        format, data = 1, check_encoded(bytes(payload))
-    elif encoded is not UNSET:
-        format, data = 0, from_base64(encoded)
-    else:
-        raise InvalidArgument("the payload is missing: give `payload` (any JSON) or `payload_base64` (bytes)")
-    if _is_plain(body):
-        return Prepared(queue, format, data, priority=body.priority)
-    prepared = prepare(queue, _draft(body))
-    prepared.format, prepared.payload = format, data
-    return prepared
-
-
-def _is_plain(body: MessageBody) -> bool:
-    return (
-        body.headers is None
-        and body.key is None
-        and body.group is None
-        and body.delay_ms == 0
-        and body.at_ms is None
-        and body.ttl_ms is None
-        and body.deadline_ms is None
-        and body.max_attempts is None
-        and body.backoff_ms is None
-        and body.keys_if_undelivered is None
-        and body.id is None
-    )
-
-
-def _draft(body: MessageBody) -> Draft:
-    return Draft(
-        b"",
-        key=body.key,
-        group=body.group,
-        priority=body.priority,
-        delay=body.delay_ms / 1000,
-        at=None if body.at_ms is None else to_moment(body.at_ms),
-        ttl=_seconds(body.ttl_ms),
-        deadline=_seconds(body.deadline_ms),
-        max_attempts=body.max_attempts,
-        backoff=to_backoff(body.backoff_ms),
-        headers=body.headers,
-        keys_if_undelivered=body.keys_if_undelivered,
-        id=body.id,
-    )
-
-
-def _seconds(ms: int | None) -> float | None:
-    return None if ms is None else ms / 1000
 
 
 def _too_large(limit: int) -> HttpError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from msgspec.structs import astuple
 from rowq.errors import RowqError, StagingLost
 from rowq.model.draft import PREPARED_COLUMNS, Prepared
 from rowq.store import send
-from rowq.store.call import Send
+from rowq.store.call import sends_of
 from rowq.store.transaction import Transaction
 
 KEPT_MS = 86_400_000
@@ -142,13 +141,7 @@ def _send_others(tx: Transaction, stage: str, queues: list[str]) -> None:
     after = -1
     while rows := tx.session.rows("list_staged", stage=stage, after=after, queues=queues, limit=_SENT):
         after = rows[-1][0]
-        by_queue: defaultdict[str, list[Prepared]] = defaultdict(list)
-        for _, *fields in rows:
-            message = Prepared(*map(_plain_bytes, fields))
-            by_queue[message.queue].append(message)
-        for queue, messages in sorted(by_queue.items()):
-            call = Send(queue, messages)
-            call.actor = tx.actor
+        for call in sends_of((Prepared(*map(_plain_bytes, fields)) for _, *fields in rows), tx.actor):
             send.send(tx, [call])
             if call.error is not None:
                 raise call.error

@@ -13,7 +13,7 @@ from typing import ClassVar
 import msgspec
 from msgspec import Struct
 
-from rowq.engine.arguments import note
+from rowq.engine.arguments import note, to_receive
 from rowq.errors import Forbidden, InvalidArgument, MessageNotFound, PayloadRejected, QueueNotFound
 from rowq.model.lifecycle import Ack, Nack
 from rowq.model.message import Message, State, Stats
@@ -26,10 +26,8 @@ from rowq.server.compat.keyval import format as wire
 from rowq.server.compat.keyval.manifest import read_manifest
 from rowq.server.compat.request import Adopted, CompatRequest, Settings
 from rowq.server.http.errors import to_answer
-from rowq.server.http.reading import to_prepared
 from rowq.server.service import Service
-from rowq.store.call import Receive
-from rowq.wire import MessageBody
+from rowq.wire import MessageBody, to_prepared
 
 LOCK_MS = 30_000
 BACKOFF = Delays((1_000, 5_000, 10_000))
@@ -122,12 +120,10 @@ class CompatApi:
 
     async def _listen(self, request: CompatRequest) -> None:
         request.identity.check("receive", self._queue)
-        await Flow(request.service, request.identity, request.headers, _WORDING, self._new_call, self._in_flight, PING_EVERY).pour(
+        new_call = to_receive(self._queue, lease_ms=self._lock_ms, actor=request.identity.actor)
+        await Flow(request.service, request.identity, request.headers, _WORDING, new_call, self._in_flight, PING_EVERY).pour(
             request.receive, request.send
         )
-
-    def _new_call(self, max: int) -> Receive:
-        return Receive(self._queue, max, self._lock_ms, None, from_dead=False, delivery=None)
 
     async def _ack(self, request: CompatRequest) -> Answer:
         body = wire.read_settlement(request.body)
