@@ -68,8 +68,10 @@ fuzz: $(VENV)/.has-fuzz ## Search for input that breaks something, for ten minut
 soak: $(VENV)/.has-dev ## Send ten million messages through one server on each database, and see whether anything grows
 	$(BIN)/python -m trust.soak $(ARGS)
 
+# Not --quiet: it hides warnings from --strict too.
 docs: $(VENV)/.has-docs ## Build the documents as a site, to be opened in a browser
-	@$(BIN)/python -W error -m docs.site
+	@$(BIN)/properdocs build --strict --config-file mkdocs.yml
+	@echo "file://$(CURDIR)/build/site/index.html"
 
 screenshots: $(VENV)/.has-dev ## Take the pictures of the admin pages anew
 	@sh tests/support/tools.sh fonts

@@ -1,8 +1,12 @@
-"""`make docs` gives a site in which every link leads somewhere, every document is found, and nothing comes from the network."""
+"""`make docs` gives a site in which every document is found, every link leads somewhere, and nothing comes from the network."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -11,9 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from docs.site.builder import Builder
 from tests.admin.browser import Faults, Windows, chromium
-from tests.docs.page import ROOT, pages
+from tests.docs.page import ROOT, Page, pages
 
 
 @dataclass
@@ -21,119 +24,132 @@ class Html(HTMLParser):
     """What matters of a page of the site."""
 
     path: str
-    ids: set[str] = field(default_factory=set)
     links: list[str] = field(default_factory=list)
+    navigation: list[str] = field(default_factory=list)
+    """The links of the menus."""
     loaded: list[str] = field(default_factory=list)
     """What a browser fetches by itself."""
-    contents: list[str] = field(default_factory=list)
-    """The links of the navigation."""
+    items: int = 0
+    """How many items its lists have, menus left out."""
 
     def __post_init__(self) -> None:
         super().__init__()
-        self._is_in_contents = False
+        self._is_in_document = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        self.ids.add(given.get("id", ""))
-        self._is_in_contents |= (tag, given.get("id")) == ("nav", "contents")
+        self._is_in_document = (self._is_in_document or given.get("role") == "main") and tag != "footer"
+        self.items += self._is_in_document and tag == "li"
         reference = given.get("href") or given.get("src") or given.get("srcset")
         if reference and tag == "a":
             self.links.append(reference)
-            self.contents += [reference] if self._is_in_contents else []
-        elif reference and reference != "data:,":
+            if {"nav-link", "dropdown-item"} & set(given.get("class", "").split()) and "rel" not in given:  # not: previous, next
+                self.navigation.append(reference)
+        elif reference:
             self.loaded.append(reference)
 
-    def handle_endtag(self, tag: str) -> None:
-        self._is_in_contents &= tag != "nav"
-
-    def local(self, references: list[str]) -> Iterator[tuple[str, str]]:
-        """(file of the site, anchor) of those that lead to one."""
+    def local(self, references: list[str]) -> Iterator[str]:
+        """The files of the site that these lead to."""
         for url in map(urlsplit, references):
-            if not url.scheme:
-                yield os.path.normpath(Path(self.path).parent / unquote(url.path)) if url.path else self.path, url.fragment
+            if not url.scheme and not url.netloc and url.path:
+                yield os.path.normpath(Path(self.path).parent / unquote(url.path))
 
 
 @dataclass(frozen=True)
 class Site:
     folder: Path
-    builder: Builder
     pages: dict[str, Html]
+
+
+def build(project: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """As `make docs` does, into another folder."""
+    command = [sys.executable, "-m", "properdocs", "build", "--strict", "--config-file", "mkdocs.yml", "--site-dir", str(folder)]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=60)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     folder = tmp_path_factory.mktemp("site")
-    builder = Builder(ROOT, folder)
-    builder.run()
+    done = build(ROOT, folder)
+    assert done.returncode == 0, done.stderr
     read = {}
     for file in folder.rglob("*.html"):
         page = Html(file.relative_to(folder).as_posix())
         page.feed(file.read_text(encoding="utf-8"))
-        read[page.path] = page
-    return Site(folder, builder, read)
+        if page.path != "404.html":  # its addresses begin at the top of a host
+            read[page.path] = page
+    return Site(folder, read)
 
 
-def test_nothing_is_wrong_with_it(site: Site) -> None:
-    assert not site.builder.faults
-    assert {page.path for page in pages()} <= {str(path) for path in site.builder.documents}
+def address(page: Page) -> str:
+    return page.path.replace("README.md", "index.html").replace(".md", ".html")
 
 
-def test_every_link_leads_to_a_file_and_an_anchor_of_the_site(site: Site) -> None:
-    followed = [(page, *link) for page in site.pages.values() for link in page.local([*page.links, *page.loaded])]
+def test_every_document_is_a_page_that_the_navigation_names_once(site: Site) -> None:
+    expected = sorted(map(address, pages()))
+    assert sorted(site.pages) == expected
+    start = site.pages["index.html"]
+    assert sorted(start.local(start.navigation)) == expected
+
+
+def test_a_list_on_github_is_a_list_in_the_site(site: Site) -> None:
+    written = {address(page): len(re.findall(r"^ *(?:-|\d+\.) ", page.prose, re.MULTILINE)) for page in pages()}
+    assert sum(written.values()) > 500
+    assert {path: page.items for path, page in site.pages.items()} == written, "put an empty line before a list"
+
+
+def test_every_link_and_picture_is_a_file_of_the_site(site: Site) -> None:
+    followed = [(page.path, found) for page in site.pages.values() for found in page.local([*page.links, *page.loaded])]
     assert len(followed) > 1_000
-    dead = [f"{page.path}: {path}" for page, path, _ in followed if not (site.folder / path).is_file()]
-    assert not dead
-    lost = [f"{page.path}: {path}#{anchor}" for page, path, anchor in followed if anchor and anchor not in site.pages[path].ids]
-    assert not lost
+    assert not [dead for dead in followed if not (site.folder / dead[1]).is_file()]
 
 
-def test_every_document_is_found_by_the_navigation_alone(site: Site) -> None:
-    reached: set[str] = set()
-    ahead = ["index.html"]
-    while ahead:
-        if (path := ahead.pop()) not in reached:
-            reached.add(path)
-            ahead += [found for found, _ in site.pages[path].local(site.pages[path].contents)]
-    built = {str(site.builder.address(path)) for path in site.builder.documents if path.parts[0] == "docs"}
-    assert not built - reached, "name them in docs/README.md, or in the README.md of their folder"
+def test_a_link_to_a_source_leads_to_the_repository(site: Site) -> None:
+    assert "https://github.com/rowq/rowq/blob/main/examples/outbox.py" in site.pages["index.html"].links
+    assert "https://github.com/rowq/rowq/tree/main/tests/contract" in site.pages["docs/promises.html"].links
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Site) -> None:
-    assert not {url for page in site.pages.values() for url in page.loaded if urlsplit(url).scheme or urlsplit(url).netloc}
-    assert not [file.name for file in site.folder.glob("*.css") if "url(" in file.read_text(encoding="utf-8")]
+    assert not {url for page in site.pages.values() for url in page.loaded if urlsplit(url).netloc}
+    assert not [file.name for file in site.folder.rglob("*.css") if "url(http" in file.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_browser_opens_it_from_the_disk_and_searches(site: Site, scheme: str) -> None:
+def test_a_browser_opens_it_from_the_disk_and_searches(site: Site) -> None:
     faults = Faults()
+    asked: list[str] = []
     with chromium() as browser:
         windows = Windows(lambda: browser, faults)
-        page = windows.open("about:blank", color_scheme=scheme, viewport={"width": 390, "height": 844})
+        for scheme in ("light", "dark"):
+            page = windows.open("about:blank", color_scheme=scheme, viewport={"width": 390, "height": 844})
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto((site.folder / "index.html").as_uri())
+            assert page.evaluate("document.documentElement.dataset.bsTheme") == scheme
+            shown = [Path(picture).name for picture in page.evaluate("[...document.images].map(image => image.currentSrc)")]
+            assert f"dashboard-{scheme}.png" in shown
         page.goto((site.folder / "docs/reference/settings.html").as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") == 390
-        page.keyboard.press("/")
-        page.keyboard.type("lease_expiry_backoff")
-        page.locator("form li a", has_text="Settings").first.click()
-        page.wait_for_url("**/docs/reference/settings.html#settings")
-        page.goto((site.folder / "index.html").as_uri())
-        shown = page.evaluate("[...document.images].map(image => image.currentSrc)")
-        assert shown and all(f"-{scheme}." in picture for picture in shown if "-light." in picture or "-dark." in picture)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, "a wide table scrolls by itself"
+        page.keyboard.press("s")
+        page.locator("#properdocs-search-query").press_sequentially("upgrading")
+        page.locator("#properdocs-search-results").get_by_role("link", name="Upgrading", exact=True).first.click()
+        page.wait_for_url("**/docs/guide/upgrading.html*")
         windows.close()
+    assert asked and not [url for url in asked if not url.startswith("file:")]
     faults.check()
 
 
-def test_a_link_that_leads_nowhere_is_a_fault(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/README.md").write_text("# Documents\n\n[Start](../README.md) [gone](gone.md) [out](../../etc)\n", encoding="utf-8")
-    (tmp_path / "README.md").write_text('# Start\n\n[here](#start) [lost](docs/README.md#lost) <img src="x.png">\n', encoding="utf-8")
-    builder = Builder(tmp_path, tmp_path / "site")
-    builder.run()
-    assert len(builder.faults) == 4
-    for word in ("gone.md", "../../etc", "#lost", "x.png"):
-        assert any(word in fault for fault in builder.faults), word
-
-
-def test_a_list_names_what_is_in_a_folder_and_a_source_is_shown_as_it_is(site: Site) -> None:
-    listed = (site.folder / "tests/contract/index.html").read_text(encoding="utf-8")
-    assert "test_attempts.py.html" in listed and "Attempts are counted when delivered, and limited." in listed
-    assert "within" in (site.folder / "examples/outbox.py.html").read_text(encoding="utf-8")
+def test_what_leads_nowhere_and_what_is_not_in_the_index_fail_the_build(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    shutil.copytree(ROOT / "docs/site", tmp_path / "docs/site")
+    (tmp_path / "LICENSE").touch()
+    start, index = tmp_path / "README.md", tmp_path / "docs/README.md"
+    start.write_text("# Start\n\n[here](#start) [all](docs/README.md#one--two) [a source](LICENSE)\n", encoding="utf-8")
+    index.write_text("# Documents\n\n## One · two\n\n[Start](../README.md)\n", encoding="utf-8")
+    assert build(tmp_path, tmp_path / "site").returncode == 0
+    index.write_text("# Documents\n\n[gone](gone.md) [out](../../etc) [top](/) [source](../gone.py) [here](#nothing)\n", encoding="utf-8")
+    (tmp_path / "docs/unnamed.md").write_text("# Unnamed\n", encoding="utf-8")
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode == 1
+    faults = [line for line in done.stderr.replace("\n  - ", " ").splitlines() if line.startswith("WARNING")]
+    expected = ("'gone.md'", "'../../etc'", "'/'", "'../gone.py'", "#one--two", "#nothing", "docs/unnamed.md")
+    assert len(faults) == len(expected), done.stderr
+    assert not [word for word in expected if not any(word in fault for fault in faults)], done.stderr
