@@ -206,7 +206,8 @@ class Broker:
     def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
         """A page of messages, without leasing them. `after` is the `cursor` of the last message of the previous page.
 
-        `sent_after` (included) and `sent_before` (not included) are milliseconds since 1970, UTC.
+        `sent_after` (included) and `sent_before` (not included) are milliseconds since 1970, UTC. Dead letters can also be selected by the
+        fields of `Where`.
         """
         return self._look(self._engine.insights.browse, queue, **options)
 

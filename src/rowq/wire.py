@@ -139,10 +139,9 @@ class Results(Struct):
     results: list[Result]
 
 
-class RedriveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Which dead letters: those named, those that match, those that do both, or all."""
+class DeadFilter(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The fields of `Where`."""
 
-    ids: Annotated[list[Storable], Meta(max_length=10_000)] | None = None
     reason: Storable | None = None
     error: SomeText | None = None
     fingerprint: Storable | None = None
@@ -150,6 +149,12 @@ class RedriveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     group: Storable | None = None
     died_before: Annotated[int, Meta(ge=0, lt=1 << 62)] | None = None
     died_after: Annotated[int, Meta(ge=0, lt=1 << 62)] | None = None
+
+
+class RedriveBody(DeadFilter, forbid_unknown_fields=True, omit_defaults=True):
+    """Which dead letters: those named, those that match, those that do both, or all."""
+
+    ids: Annotated[list[Storable], Meta(max_length=10_000)] | None = None
     limit: Annotated[int, Meta(ge=0, lt=1 << 62)] | None = None
     rate: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
 

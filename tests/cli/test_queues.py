@@ -204,6 +204,17 @@ def test_dead_lists_reason_and_error(run: Run, dead: list[str]) -> None:
     assert len(run("dead", "q", "--limit", "2", "--json").lines) == 2
 
 
+def test_dead_lists_only_those_that_match(run: Run, dead: list[str]) -> None:
+    for options, expected in (
+        (("--reason", "rejected", "--error", "stage"), dead[:2]),
+        (("--fingerprint", "timeout in stage <number>"), dead[:2]),
+        (("--fingerprint", "bad address", "--newest", "--limit", "1"), dead[3:]),
+        (("--reason", "message_expired"), []),
+    ):
+        assert [letter["id"] for letter in run("dead", "q", *options, "--json").lines] == expected
+    assert run("dead", "q", "--error", "").exit_code == 2
+
+
 def test_redrive_all_some_or_by_id(run: Run, dead: list[str]) -> None:
     assert run("redrive", "q", dead[0], "--json").json == {"queue": "q", "redriven": 1}
     assert run("redrive", "q", "--error", "stage 1").out == "1 dead letter redriven\n"

@@ -118,7 +118,7 @@ def test_a_redrive_by_fingerprint_keeps_to_its_limit_and_goes_on_from_there(brok
 
 
 def test_a_redrive_by_fingerprint_goes_through_all_in_pieces(broker: Broker, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowq.store.dead_letter._CANDIDATES", 2)
+    monkeypatch.setattr("rowq.store.read.CANDIDATES", 2)
     die(broker, clock, "boom", "boom", "boom", "timeout 1", "boom", "timeout 2", "timeout 3")
     assert broker.redrive("q", where=Where(fingerprint="timeout <number>"), progress=lambda count: None) == 3
     assert depths(broker) == {"ready": 3, "dead": 4}

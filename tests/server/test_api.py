@@ -384,6 +384,38 @@ class TestDeadLetters:
         assert api.count("emails", "ready") == 1
         assert api.ask("DELETE", "/v1/queues/emails/dead").json == {"count": 1}
 
+    def test_they_are_filtered(self, api: Api) -> None:
+        first, second = api.kill("emails", key="k"), api.kill("emails")
+        for path in ("dead?", "messages?state=dead&"):
+            for query, expected in (
+                ("reason=rejected", [first, second]),
+                ("reason=message_expired", []),
+                ("fingerprint=no%20such%20address&reason=rejected", [first, second]),
+                ("fingerprint=", []),
+                ("error=such&key=k", [first]),
+                ("died_after=1&newest=true", [second, first]),
+                ("died_before=1", []),
+            ):
+                page = api.get(f"/v1/queues/emails/{path}{query}")
+                assert ([message["id"] for message in page["messages"]], page["next"]) == (expected, None), query
+
+    @pytest.mark.parametrize("query", ["dead?error=", "dead?cause=x", "dead?died_before=-1", "dead?reason=%00", "messages?reason=rejected"])
+    def test_a_filter_that_cannot_be_is_refused(self, api: Api, query: str) -> None:
+        api.kill("emails")
+        assert api.ask("GET", f"/v1/queues/emails/{query}").problem == (400, "invalid_argument")
+
+    def test_a_page_by_fingerprint_examines_so_many_and_says_where_to_go_on(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rowq.store.read.CANDIDATES", 2)
+        monkeypatch.setattr("rowq.store.read._MOST_QUERIES", 2)
+        for _ in range(9):
+            api.kill("emails")
+        after, pages = "", 0
+        while after is not None:
+            page = api.get(f"/v1/queues/emails/dead?fingerprint=another{after and f'&after={after}'}")
+            assert page["messages"] == []
+            after, pages = page["next"], pages + 1
+        assert pages == 3
+
     def test_a_redrive_without_a_body_takes_all(self, api: Api) -> None:
         api.kill("emails")
         api.kill("emails")

@@ -105,10 +105,11 @@ def test_every_query_is_understood(dialect: Mariadb) -> None:
                 raise AssertionError(f"{name}: {error}") from error
 
 
-@pytest.mark.parametrize("query", ["list_newest_dead", "browse_dead_newest"])
+@pytest.mark.parametrize("query", ["list_newest_dead", "match_dead_newest"])
 def test_the_newest_dead_letters_are_the_end_of_an_index(broker: Broker, dialect: Mariadb, query: str) -> None:
     broker.reject_many(broker.receive("q", max=MESSAGES))
-    values = dict.fromkeys(("message_key", "group_key", "text", "sent_after", "sent_before"))
+    filters = ("message_key", "group_key", "text", "sent_after", "sent_before", "reason", "error", "died_before", "died_after")
+    values: dict[str, Any] = dict.fromkeys(filters)
     with dialect.asking() as session:
         counts = reads_of(session, query, queue="q", characters=400, a=1 << 62, b=1 << 62, limit=10, **values)
     assert sum(counts.values()) < 40, counts

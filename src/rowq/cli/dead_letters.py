@@ -33,6 +33,9 @@ Most = Annotated[int | None, typer.Option("--limit", help="At most this many, ol
 def dead(
     session: Session,
     queue: Queue,
+    reason: OfReason = None,
+    error: OfError = None,
+    fingerprint: OfFingerprint = None,
     key: Key = None,
     group: Group = None,
     since: Since = None,
@@ -46,6 +49,9 @@ def dead(
         messages = broker.browse(
             queue,
             state=rowq.State.DEAD,
+            reason=reason,
+            error=error,
+            fingerprint=fingerprint,
             key=key,
             group=group,
             sent_after=since,

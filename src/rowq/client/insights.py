@@ -13,11 +13,12 @@ from rowq.client.bodies import to_entry, to_message
 from rowq.client.exchange import Exchange, Kind, look, reader, understood
 from rowq.client.http import Answer
 from rowq.engine.maintenance import Swept
+from rowq.engine.operation import Operation
 from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
 from rowq.model.failure import Failures
 from rowq.model.message import BrowseOptions, Event, KvEntry, KvKey, Message, Stats
-from rowq.model.page import check_limit, to_page, to_state
+from rowq.model.page import Page, check_limit, to_page, to_state
 from rowq.model.queue import Origin, Policy, Settings, check_name, split_name
 from rowq.model.stream import Stream
 from rowq.model.text import check_text
@@ -68,11 +69,8 @@ class RemoteInsights:
     def get(self, id: str, queue: str | None = None) -> Exchange[Message]:
         return look(message_target(id, queue=queue), lambda answer: to_message(_message(answer)))
 
-    def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> Exchange[list[Message]]:
-        page = to_page(queue, **options)
-        asked = msgspec.structs.asdict(page) | {"queue": None, "newest": "true" if page.newest else None}
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
-        return look(f"/v1/queues/{queue}/messages?{query}", _read_messages)
+    def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> Operation[list[Message]]:
+        return _fill(queue, to_page(queue, **options))
 
     def failures(self, queue: str, *, limit: int = 100) -> Exchange[Failures]:
         split_name(queue)
@@ -148,8 +146,20 @@ def message_target(id: object, part: str = "", *, queue: str | None = None) -> s
     return f"/v1/messages/{id}{part}" + ("" if name is None else f"?queue={name}")
 
 
-def _read_messages(answer: Answer) -> list[Message]:
-    return [to_message(each) for each in _messages(answer).messages]
+def look_page(queue: str, page: Page) -> Exchange[Messages]:
+    asked = msgspec.structs.asdict(page) | {"queue": None, "newest": "true" if page.newest else None}
+    query = urlencode({name: value for name, value in asked.items() if value is not None})
+    return look(f"/v1/queues/{queue}/messages?{query}", _messages)
+
+
+def _fill(queue: str, page: Page) -> Operation[list[Message]]:
+    """A page in full: with a fingerprint the server may answer with a part of it."""
+    part: Messages = yield look_page(queue, page)
+    found = part.messages
+    while part.next is not None and (missing := page.limit - len(found)):
+        part = yield look_page(queue, msgspec.structs.replace(page, after=part.next, limit=missing))
+        found += part.messages
+    return [to_message(each) for each in found]
 
 
 def _read_origins(answer: Answer) -> dict[str, Origin]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-import msgspec
-
 from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
 from rowq.ids import NO_RECEIPT, Receipt, read_receipt, receipt_of_delivery
 from rowq.model.draft import MAX_SEND, Prepared, prepare_many
@@ -14,9 +12,10 @@ from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Nack, NackLimit, Reject, Reschedule, Settlement
 from rowq.model.member import Share, to_share
 from rowq.model.message import Delivery, Outcome, SendOptions, Where
+from rowq.model.page import check_where
 from rowq.model.queue import DeliveryMode, check_own_name, split_name
 from rowq.model.stream import check_batch, check_stream_name
-from rowq.model.text import check_text, mend_text
+from rowq.model.text import mend_text
 from rowq.store.call import Receive, Send, Settle
 from rowq.store.lookup import check_id
 
@@ -147,27 +146,17 @@ def distinct_ids(ids: Iterable[str]) -> list[str]:
 def dead_choice(ids: Iterable[str] | None, where: Where | None) -> tuple[list[str] | None, Where]:
     """Which dead letters are selected: those named by id, those that match `where`, those that do both, or all."""
     chosen = None if ids is None else distinct_ids(ids)
-    _check_where(where)
-    return chosen, where or Where()
+    if where is None:
+        return chosen, Where()
+    if not isinstance(where, Where):
+        raise InvalidArgument(f"where must be rowq.Where(…), not {type(where).__name__}")
+    check_where(where)
+    return chosen, where
 
 
 def insist_on_choice(ids: list[str] | None, where: Where) -> None:
     if ids is None and where == Where():
         raise InvalidArgument("say which dead letters to delete, by ids or by what they have in common; a purge removes all")
-
-
-def _check_where(where: object) -> None:
-    if where is not None and not isinstance(where, Where):
-        raise InvalidArgument(f"where must be rowq.Where(…), not {type(where).__name__}")
-    if isinstance(where, Where):
-        fields = msgspec.structs.asdict(where)
-        try:
-            msgspec.convert(fields, Where)
-        except msgspec.ValidationError as error:
-            raise InvalidArgument(f"where is not possible: {error}") from None
-        for name, value in fields.items():
-            if isinstance(value, str):
-                check_text(value, name)
 
 
 def receive_max(value: object, what: str = "max") -> int:

@@ -15,7 +15,7 @@ from rowq.model.draft import to_kv_key
 from rowq.model.failure import Failures
 from rowq.model.member import ConsumerLook, Member
 from rowq.model.message import BrowseOptions, Event, KvEntry, Message, State, Stats
-from rowq.model.page import MAX_PAGE, check_limit, to_page, to_state
+from rowq.model.page import MAX_PAGE, Page, check_limit, to_page, to_state
 from rowq.model.queue import Origin, Policy, Settings, check_name, origins, resolve, split_name
 from rowq.model.stream import Stream, is_held_by_stream
 from rowq.store import read
@@ -23,7 +23,7 @@ from rowq.store.api_key import read_keys
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.lookup import Reach, insist_on_queue, is_named, not_found, only, seq_of, seqs_of
 from rowq.store.policy import read_settings
-from rowq.store.read import read_all, read_failures, read_page
+from rowq.store.read import Found, read_all, read_failures, read_page
 from rowq.store.registry import everyone, members
 from rowq.store.row import to_event, to_kv_entry, to_message
 from rowq.store.sessions import SignedIn
@@ -82,11 +82,17 @@ class Insights:
         return [message for message in found if message is not None]
 
     def browse(self, queue: str, **options: Unpack[BrowseOptions]) -> list[Message]:
+        """A page in full, even if that takes several reads."""
         page = to_page(queue, **options)
-        with self._dialect.reading() as session:
-            if not (found := read_page(session, page)):
-                insist_on_queue(session, split_name(queue)[0])
-            return found
+        found, after = self._read_page(page)
+        while after is not None and (missing := page.limit - len(found)):
+            more, after = self._read_page(msgspec.structs.replace(page, after=after, limit=missing))
+            found += more
+        return found
+
+    def browse_once(self, queue: str, **options: Unpack[BrowseOptions]) -> Found:
+        """A page as far as one read finds it, and where the next one begins."""
+        return self._read_page(to_page(queue, **options))
 
     def newest_dead(self, queue: str, *, limit: int, offset: int) -> list[Message]:
         """Dead letters, newest first, by offset: for readers without a cursor."""
@@ -269,6 +275,13 @@ class Insights:
     def all_consumers(self, now: int, dead_after_ms: int, sees: Callable[[str], bool] | None = None) -> list[ConsumerLook]:
         with self._dialect.reading() as session:
             return everyone(session, now, dead_after_ms, sees)
+
+    def _read_page(self, page: Page) -> Found:
+        with self._dialect.reading() as session:
+            found = read_page(session, page)
+            if not found.messages:
+                insist_on_queue(session, page.queue)
+            return found
 
     def _is_paused(self, row: Row | None) -> bool:
         settings = read_settings(row[1]) if row else Settings()

@@ -61,12 +61,17 @@ def put_together(newest_first: Iterable[Letter]) -> list[Kind]:
     return sorted(found.values(), key=lambda kind: (-kind.count, -kind.last_at, -kind.seq))
 
 
+def has_fingerprint(error: str | None, mark: str | None) -> bool:
+    """Whether an error, of which the beginning suffices, has the fingerprint `mark`; always so without one."""
+    return mark is None or mark == fingerprint(error or "")
+
+
 def matches(where: Where, reason: str | None, error: str | None, key: str | None, group: str | None, died_at: int | None) -> bool:
-    """Whether a dead letter matches `where`."""
+    """Whether a dead letter still matches `where`: a query has found it, and meanwhile it may have been redriven and died again."""
     return (
         where.reason in (None, reason)
         and (where.error is None or where.error in (error or ""))
-        and (where.fingerprint is None or where.fingerprint == fingerprint(error or ""))
+        and has_fingerprint(error, where.fingerprint)
         and where.key in (None, key)
         and where.group in (None, group)
         and (where.died_before is None or (died_at or 0) < where.died_before)

@@ -183,6 +183,11 @@ class BrowseOptions(TypedDict, total=False):
     text: str | None
     sent_after: int | None
     sent_before: int | None
+    reason: str | None
+    error: str | None
+    fingerprint: str | None
+    died_before: int | None
+    died_after: int | None
     after: str | None
     limit: int
     newest: bool

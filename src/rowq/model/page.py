@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-import msgspec
-
 from rowq.errors import InvalidArgument
-from rowq.model.message import BrowseOptions, State
+from rowq.model.message import BrowseOptions, State, Where
 from rowq.model.queue import split_name
 from rowq.model.text import check_text
 
@@ -16,11 +14,14 @@ TURNED_ROUND = (State.DEAD, State.FINISHED)
 """States that can be listed newest first: those in which messages stay, in the order of their arrival."""
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+_OF_DEAD = [name for name in Where.__struct_fields__ if name not in ("key", "group")]
+
+
+class Page(Where, frozen=True, kw_only=True):
+    """Of the fields of `Where`, messages of other states than dead have only a key and a group."""
+
     queue: str
     state: State
-    key: str | None = None
-    group: str | None = None
     text: str | None = None
     sent_after: int | None = None
     sent_before: int | None = None
@@ -35,16 +36,24 @@ def to_page(queue: str, **options: Unpack[BrowseOptions]) -> Page:
     state = to_state(given.pop("state", State.READY))
     page = Page(queue=name, state=State.DEAD if is_dead else state, **given)
     check_limit(page.limit)
-    for what in ("key", "group", "text", "after"):
-        if (value := getattr(page, what)) is not None:
-            check_text(value, what)
-    for what in ("sent_after", "sent_before"):
-        _check_moment(getattr(page, what), what)
+    check_where(page)
+    _check_texts(page, "text", "after")
+    _check_moments(page, "sent_after", "sent_before")
+    for what in _OF_DEAD:
+        if page.state is not State.DEAD and getattr(page, what) is not None:
+            raise InvalidArgument(f"only dead letters can be selected by {what}, not {page.state} messages: leave out {what}")
     if not isinstance(page.newest, bool):
         raise InvalidArgument(f"newest must be True or False, not {page.newest!r}")
     if page.newest and page.state not in TURNED_ROUND:
         raise InvalidArgument(f"only dead and finished messages can be listed newest first, not {page.state} ones: leave out newest")
     return page
+
+
+def check_where(where: Where) -> None:
+    _check_texts(where, "reason", "error", "fingerprint", "key", "group")
+    _check_moments(where, "died_before", "died_after")
+    if where.error == "":
+        raise InvalidArgument("error must not be empty: every error contains that")
 
 
 def check_limit(limit: object) -> int:
@@ -60,6 +69,14 @@ def to_state(state: str) -> State:
         raise InvalidArgument(f"{state!r} is not a state; states are: {', '.join(State)}") from None
 
 
-def _check_moment(moment: object, what: str) -> None:
-    if moment is not None and (type(moment) is not int or not 0 <= moment < 1 << 62):
-        raise InvalidArgument(f"{what} must be a time in whole milliseconds since 1970, UTC, not {moment!r}")
+def _check_texts(where: Where, *names: str) -> None:
+    for name in names:
+        if (value := getattr(where, name)) is not None:
+            check_text(value, name)
+
+
+def _check_moments(where: Where, *names: str) -> None:
+    for name in names:
+        moment = getattr(where, name)
+        if moment is not None and (type(moment) is not int or not 0 <= moment < 1 << 62):
+            raise InvalidArgument(f"{name} must be a time in whole milliseconds since 1970, UTC, not {moment!r}")

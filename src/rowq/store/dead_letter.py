@@ -11,17 +11,15 @@ from rowq.errors import MessageNotFound
 from rowq.ids import message_id
 from rowq.model import lifecycle
 from rowq.model.failure import matches
-from rowq.model.fingerprint import LOOKED_AT, fingerprint
 from rowq.model.message import State, Where
+from rowq.model.page import Page
 from rowq.store import groups
 from rowq.store.locked_message import LockedMessage, hold
 from rowq.store.lookup import only, seqs_of
 from rowq.store.operate import remove
+from rowq.store.read import match_dead
 from rowq.store.transaction import Transaction
 from rowq.store.transition import move
-
-_CANDIDATES = 500
-"""Dead letters fingerprinted by one batch: this takes no longer than moving as many."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -67,25 +65,9 @@ class Chosen(msgspec.Struct, frozen=True):
         return sorted(seqs), self.after + len(piece) if len(piece) == self.limit else None
 
     def _seqs_of_filter(self, tx: Transaction) -> tuple[list[int], int | None]:
-        rows = tx.session.rows(
-            "list_dead_where",
-            queue=self.queue,
-            after=self.after,
-            limit=self.limit if self.where.fingerprint is None else _CANDIDATES,
-            reason=self.where.reason,
-            error=self.where.error,
-            message_key=self.where.key,
-            group_key=self.where.group,
-            died_before=self.where.died_before,
-            died_after=self.where.died_after,
-            characters=LOOKED_AT,
-        )
-        if self.where.fingerprint is None:
-            return [row[0] for row in rows], rows[-1][0] if len(rows) == self.limit else None
-        seqs = [seq for seq, error in rows if fingerprint(error or "") == self.where.fingerprint]
-        if len(seqs) > self.limit:
-            return seqs[: self.limit], seqs[self.limit - 1]
-        return seqs, rows[-1][0] if len(rows) == _CANDIDATES else None
+        page = Page(queue=self.queue, state=State.DEAD, **msgspec.structs.asdict(self.where))
+        seqs, place = match_dead(tx.session, page, (0, self.after), self.limit)
+        return seqs, None if place is None else place[1]
 
 
 class Redrive(Chosen, frozen=True):

@@ -6,53 +6,105 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rowq.ids import message_id
-from rowq.model.failure import Failure, Failures, put_together
+from rowq.model.failure import Failure, Failures, has_fingerprint, put_together
 from rowq.model.fingerprint import LOOKED_AT
 from rowq.model.message import Message, State
 from rowq.model.page import Page
 from rowq.store.dialect import Session
 from rowq.store.due_time import FOR_EVER
-from rowq.store.row import read_cursor, to_message
+from rowq.store.row import read_cursor, to_message, write_cursor
 
 _FIRST = (-(1 << 62), -1)
 _LAST = (1 << 62, 1 << 62)
 _FIRST_GROUP = ("", -1)
 
+CANDIDATES = 500
+"""Dead letters fingerprinted by one query: in a redrive this takes no longer than moving as many."""
+_MOST_QUERIES = 20
+"""Of one page with a fingerprint."""
 
-def read_page(session: Session, page: Page) -> list[Message]:
-    """A cursor is a place in the order of its state: a page continues after it, or before it if the newest come first."""
-    if page.after is not None:
-        a, b = read_cursor(page.state, page.after)
-    else:
-        a, b = _LAST if page.newest else _beginning(page.state)
+Place = tuple[Any, int]
+"""A place in the order of a state."""
+
+
+class Found(NamedTuple):
+    messages: list[Message]
+    next: str | None
+    """The cursor at which the next page begins; None at the end."""
+
+
+def read_page(session: Session, page: Page) -> Found:
+    """A cursor is a place in the order of its state: a page continues after it, or before it if the newest come first.
+
+    With a fingerprint a page may be short, or empty, and still have a `next`: what one page examines is bounded.
+    """
+    start = _LAST if page.newest else _beginning(page.state)
+    place = start if page.after is None else read_cursor(page.state, page.after)
+    if page.state is State.DEAD:
+        return _read_dead(session, page, place)
     query = f"browse_{page.state}_newest" if page.newest else f"browse_{page.state}"
-    rows = session.rows(
-        query,
-        queue=page.queue,
-        message_key=page.key,
-        group_key=page.group,
-        text=page.text,
-        sent_after=page.sent_after,
-        sent_before=page.sent_before,
-        a=a,
-        b=b,
-        limit=page.limit,
-    )
-    return [to_message(row, page.state) for row in rows]
+    messages = [to_message(row, page.state) for row in session.rows(query, **_parameters(page, place, page.limit))]
+    return Found(messages, messages[-1].cursor if len(messages) == page.limit else None)
+
+
+def match_dead(session: Session, page: Page, place: Place, limit: int) -> tuple[list[int], Place | None]:
+    """The seqs of the next dead letters that match, and the place where the search continues; None at the end.
+
+    One query. The database cannot compute a fingerprint: with one, at most CANDIDATES that match the rest are examined here.
+    """
+    most = limit if page.fingerprint is None else CANDIDATES
+    rows = session.rows("match_dead_newest" if page.newest else "match_dead", characters=LOOKED_AT, **_parameters(page, place, most))
+    seqs: list[int] = []
+    for died_at, seq, error in rows:
+        if has_fingerprint(error, page.fingerprint):
+            seqs.append(seq)
+            if len(seqs) == limit:
+                return seqs, (died_at, seq)
+    return seqs, rows[-1][:2] if len(rows) == most else None
 
 
 def read_all(session: Session, queue: str, state: State) -> Iterator[Message]:
     """A leased dead letter counts as dead, as everywhere messages are counted or removed by state."""
-    everything = {"message_key": None, "group_key": None, "text": None, "sent_after": None, "sent_before": None, "limit": FOR_EVER}
     for place in (State.LEASED, State.DEAD) if state is State.DEAD else (state,):
-        a, b = _beginning(place)
-        for row in session.stream(f"browse_{place}", queue=queue, a=a, b=b, **everything):
+        everything = _parameters(Page(queue=queue, state=place), _beginning(place), FOR_EVER)
+        for row in session.stream(f"browse_{place}", **everything):
             message = to_message(row, place)
             if place is not State.LEASED or (message.reason is None) == (state is State.LEASED):
                 yield message
 
 
-def _beginning(state: State) -> tuple[Any, int]:
+def _read_dead(session: Session, page: Page, place: Place | None) -> Found:
+    seqs: list[int] = []
+    for _ in range(_MOST_QUERIES):
+        if place is None or len(seqs) == page.limit:
+            break
+        found, place = match_dead(session, page, place, page.limit - len(seqs))
+        seqs += found
+    rows = session.rows("read_dead", queue=page.queue, seqs=seqs) if seqs else []
+    by_seq = {row[0]: to_message(row, State.DEAD) for row in rows}
+    return Found([by_seq[seq] for seq in seqs], None if place is None else write_cursor(State.DEAD, *place))
+
+
+def _parameters(page: Page, place: Place, limit: int) -> dict[str, Any]:
+    """A filter as the queries of a page take it; those of other states than dead use a part."""
+    return {
+        "queue": page.queue,
+        "message_key": page.key,
+        "group_key": page.group,
+        "text": page.text,
+        "sent_after": page.sent_after,
+        "sent_before": page.sent_before,
+        "reason": page.reason,
+        "error": page.error,
+        "died_before": page.died_before,
+        "died_after": page.died_after,
+        "a": place[0],
+        "b": place[1],
+        "limit": limit,
+    }
+
+
+def _beginning(state: State) -> Place:
     return _FIRST_GROUP if state is State.BLOCKED else _FIRST
 
 

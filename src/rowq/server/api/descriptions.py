@@ -38,6 +38,11 @@ PARAMETERS = {
     "key": "Only messages with this key.",
     "group": "Only messages of this group.",
     "text": "Only messages with this text in their payload or last error.",
+    "reason": "Only dead letters that died for this reason.",
+    "error": "Only dead letters whose last error contains this text.",
+    "fingerprint": "Only dead letters whose last error has this fingerprint, as returned by `GET …/dead/failures`.",
+    "died_before": "Only dead letters that died before this time.",
+    "died_after": "Only dead letters that died after this time.",
     "newest": "Whether the newest come first: the dead letters that died last, or the messages that finished last. "
     "Other states do not support this order.",
     "sent_after": "Only messages sent at this time or later.",

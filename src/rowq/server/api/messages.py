@@ -16,16 +16,14 @@ from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName, Storable
 from rowq.server.api.request import ApiRequest
 from rowq.store.lookup import Reach, not_found, only
-from rowq.wire import Events, MessageLook, Messages, of_message
+from rowq.wire import DeadFilter, Events, MessageLook, Messages, of_message
 
 Moment = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 _PIECE = 200
 
 
-class DeadQuery(Struct, forbid_unknown_fields=True):
-    key: Storable | None = None
-    group: Storable | None = None
+class DeadQuery(DeadFilter, forbid_unknown_fields=True):
     text: Storable | None = None
     sent_after: Moment | None = None
     sent_before: Moment | None = None
@@ -99,9 +97,8 @@ def _lines(found: Iterator[Message]) -> list[Message]:
 
 
 async def _page(asked: ApiRequest[BrowseQuery, None] | ApiRequest[DeadQuery, None], **options: object) -> Messages:
-    found = await asked.service.look(asked.service.engine.insights.browse, asked.queue, **options)  # type: ignore[arg-type]
-    is_full = len(found) == asked.query.limit
-    return Messages([of_message(message) for message in found], found[-1].cursor if is_full and found else None)
+    found = await asked.service.look(asked.service.engine.insights.browse_once, asked.queue, **options)  # type: ignore[arg-type]
+    return Messages([of_message(message) for message in found.messages], found.next)
 
 
 def _reach(asked: ApiRequest[MessageQuery, None]) -> Reach:

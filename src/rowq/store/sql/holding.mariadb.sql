@@ -1,9 +1,5 @@
 -- Holding on MariaDB.
 
--- fragment: is_reason
--- Reasons are stored as ASCII, which MariaDB refuses to compare with other text.
-CONVERT(d.reason USING utf8mb4) COLLATE utf8mb4_bin = :reason
-
 -- name: find_waiting_now
 -- find_waiting for an application's transaction, whose snapshot may be older.
 SELECT m.seq

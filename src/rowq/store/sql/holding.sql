@@ -82,30 +82,6 @@ WHERE m.seq IN (:seqs[])
 ORDER BY m.seq
 FOR UPDATE OF d;
 
--- fragment: error_contains
-(:error IS NULL OR INSTR(d.error, :error) > 0)
-
--- fragment: beginning_of_error
-SUBSTR(d.error, 1, :characters)
-
--- fragment: is_reason
-d.reason = :reason
-
--- name: list_dead_where
-SELECT d.seq, {beginning_of_error}
-FROM rowq_dead d
-JOIN rowq_messages m ON m.seq = d.seq
-WHERE d.queue = :queue
-    AND d.seq > :after
-    AND (:reason IS NULL OR {is_reason})
-    AND {error_contains}
-    AND (:message_key IS NULL OR m.message_key = :message_key)
-    AND (:group_key IS NULL OR m.group_key = :group_key)
-    AND (:died_before IS NULL OR d.died_at < :died_before)
-    AND (:died_after IS NULL OR d.died_at > :died_after)
-ORDER BY d.seq
-LIMIT :limit;
-
 -- name: find_own_id
 -- A row for each queue that has a message of this id.
 SELECT seq, queue, gone_at

@@ -3,6 +3,10 @@
 -- fragment: contains
 (:text IS NULL OR INSTR(m.payload, CAST(:text AS BINARY)) > 0 OR INSTR(p.error, :text) > 0)
 
+-- fragment: is_reason
+-- Reasons are stored as ASCII, which MariaDB refuses to compare with other text.
+CONVERT(p.reason USING utf8mb4) COLLATE utf8mb4_bin = :reason
+
 -- name: browse_ready
 SELECT {body}, {ready_place}, p.ranking AS a, p.position AS b
 FROM rowq_ready p FORCE INDEX (PRIMARY)
@@ -43,11 +47,19 @@ WHERE p.queue = :queue AND p.seq > :b AND {filters}
 ORDER BY p.seq
 LIMIT :limit;
 
--- name: browse_dead_newest
-SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+-- name: match_dead
+SELECT p.died_at AS a, p.seq AS b, {beginning_of_error}
+FROM rowq_dead p FORCE INDEX (PRIMARY)
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.seq > :b AND {dead_filters}
+ORDER BY p.seq
+LIMIT :limit;
+
+-- name: match_dead_newest
+SELECT p.died_at AS a, p.seq AS b, {beginning_of_error}
 FROM rowq_dead p FORCE INDEX (rowq_dead_age)
 JOIN rowq_messages m ON m.seq = p.seq
-WHERE p.queue = :queue AND (p.died_at < :a OR (p.died_at = :a AND p.seq < :b)) AND {filters}
+WHERE p.queue = :queue AND (p.died_at < :a OR (p.died_at = :a AND p.seq < :b)) AND {dead_filters}
 ORDER BY p.died_at DESC, p.seq DESC
 LIMIT :limit;
 

@@ -42,6 +42,19 @@ p.seq, p.queue, p.sent_at, m.format, m.payload, m.headers, p.message_key, p.grou
 -- fragment: contains
 (:text IS NULL OR INSTR(CAST(m.payload AS TEXT), :text) > 0 OR INSTR(p.error, :text) > 0)
 
+-- fragment: dead_filters
+{filters}
+    AND (:reason IS NULL OR {is_reason})
+    AND (:error IS NULL OR {error_contains})
+    AND (:died_before IS NULL OR p.died_at < :died_before)
+    AND (:died_after IS NULL OR p.died_at > :died_after)
+
+-- fragment: is_reason
+p.reason = :reason
+
+-- fragment: error_contains
+INSTR(p.error, :error) > 0
+
 -- fragment: beginning_of_error
 SUBSTR(error, 1, :characters)
 
@@ -99,7 +112,6 @@ ORDER BY a, b
 LIMIT :limit;
 
 -- name: browse_dead
--- In the order of sending. A cursor also contains the time of death, so that it is a place in both orders.
 SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
 FROM rowq_dead p
 JOIN rowq_messages m ON m.seq = p.seq
@@ -107,19 +119,36 @@ WHERE p.queue = :queue AND p.seq > :b AND {filters}
 ORDER BY p.seq
 LIMIT :limit;
 
--- name: browse_dead_newest
+-- name: match_dead
+-- For a page, a redrive and a deletion. In the order of sending; the time of death makes a place in both orders. Only what the caller needs
+-- for a fingerprint: it may reject most of these rows, and a body may be large.
+SELECT p.died_at AS a, p.seq AS b, {beginning_of_error}
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.seq > :b AND {dead_filters}
+ORDER BY p.seq
+LIMIT :limit;
+
+-- name: match_dead_newest
 -- The most recently dead first.
-SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+SELECT p.died_at AS a, p.seq AS b, {beginning_of_error}
 FROM rowq_dead p
 JOIN rowq_messages m ON m.seq = p.seq
-WHERE p.queue = :queue AND p.died_at = :a AND p.seq < :b AND {filters}
+WHERE p.queue = :queue AND p.died_at = :a AND p.seq < :b AND {dead_filters}
 UNION ALL
-SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+SELECT p.died_at AS a, p.seq AS b, {beginning_of_error}
 FROM rowq_dead p
 JOIN rowq_messages m ON m.seq = p.seq
-WHERE p.queue = :queue AND p.died_at < :a AND {filters}
+WHERE p.queue = :queue AND p.died_at < :a AND {dead_filters}
 ORDER BY a DESC, b DESC
 LIMIT :limit;
+
+-- name: read_dead
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue
+    AND p.seq IN (:seqs[]);
 
 -- name: browse_newest_dead
 SELECT {body}, {dead_place}, p.seq AS a, p.seq AS b
