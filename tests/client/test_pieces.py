@@ -113,6 +113,24 @@ def test_a_watched_redrive_takes_what_an_unwatched_one_takes(
     assert {place for place, id in enumerate(buried) if state_of(broker, id) == State.READY} == expected
 
 
+def test_a_watched_redrive_asks_only_for_those_that_match(broker: Broker, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowq.engine.arguments.PIECE", 2)
+    dead(broker, 9)
+    asked = len(proxy.questions)
+    assert broker.redrive("q", where=Where(error="odd"), progress=lambda count: None) == 4
+    methods = [question.partition(b" ")[0] for question in proxy.questions[asked:]]
+    assert methods == [b"GET", b"POST", b"GET", b"POST", b"GET"]
+
+
+def test_a_page_that_takes_several_requests_is_whole(broker: Broker, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowq.store.read.CANDIDATES", 2)
+    monkeypatch.setattr("rowq.store.read._MOST_QUERIES", 1)
+    buried = dead(broker, 7)
+    asked = len(proxy.questions)
+    assert ids(broker.browse("q", state="dead", fingerprint="odd", limit=3)) == [buried[1], buried[3], buried[5]]
+    assert len(proxy.questions) == asked + 3
+
+
 def test_a_watched_redrive_keeps_to_its_limit_and_its_ids(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rowq.engine.arguments.PIECE", 2)
     buried = dead(broker, 6)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
-from urllib.parse import urlencode
 
 import msgspec
 
-from rowq.client.bodies import to_message
-from rowq.client.exchange import Exchange, Kind, look, reader
+from rowq.client.exchange import Exchange, Kind, reader
+from rowq.client.insights import look_page
 from rowq.engine.arguments import dead_choice, dead_limit, dead_piece, insist_on_choice
 from rowq.engine.bulk import Progress
 from rowq.engine.operation import Operation, Sleep, in_pieces
-from rowq.model.failure import matches
-from rowq.model.message import Where
+from rowq.model.message import State, Where
+from rowq.model.page import Page
 from rowq.model.queue import split_name
 from rowq.wire import Count, Messages
 
@@ -23,7 +22,6 @@ Source = Callable[[], Operation[tuple[list[str], bool]]]
 """Gives the ids of the next batch, and whether it is the last."""
 
 _counted = reader(Count)
-_page = reader(Messages)
 
 
 def redrive(
@@ -50,7 +48,7 @@ def _treat(
     if ids is None and rate is None and progress is None:
         count: int = yield _ask(target, asked if limit is None else {**asked, "limit": limit})
         return count
-    source = _pages(name, where, piece) if ids is None else _parts(ids, piece)
+    source = _pages(Page(queue=name, state=State.DEAD, limit=piece, **asked)) if ids is None else _parts(ids, piece)
     return (yield from _in_pieces(target, asked, source, most, rate, progress))
 
 
@@ -83,16 +81,12 @@ def _parts(ids: list[str], piece: int) -> Source:
     return next_part
 
 
-def _pages(queue: str, where: Where, piece: int) -> Source:
-    after: str | None = None
-
+def _pages(page: Page) -> Source:
     def next_page() -> Operation[tuple[list[str], bool]]:
-        nonlocal after
-        query = {"limit": piece} if after is None else {"limit": piece, "after": after}
-        page: Messages = yield look(f"/v1/queues/{queue}/dead?{urlencode(query)}", _page)
-        after = page.next
-        found = map(to_message, page.messages)
-        return [each.id for each in found if matches(where, each.reason, each.error, each.key, each.group, each.died_at)], after is None
+        nonlocal page
+        found: Messages = yield look_page(page.queue, page)
+        page = msgspec.structs.replace(page, after=found.next)
+        return [each.id for each in found.messages], found.next is None
 
     return next_page
 
