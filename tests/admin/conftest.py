@@ -13,7 +13,7 @@ from jinja2.bccache import Bucket, BytecodeCache
 from playwright.sync_api import Browser, Page
 
 from rowq.server import depths
-from rowq.server.admin import dead, events, jobs, operations, rates, rendering, search
+from rowq.server.admin import events, jobs, operations, rates, rendering, search
 from tests.admin.browser import Faults, Windows, chromium, log_in
 from tests.admin.visiting import Visitor
 from tests.server.support import ADMIN, key, serving
@@ -82,7 +82,7 @@ def templates() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for what it asked for, however busy the machine is. A test of what it shows meanwhile makes it impatient again."""
-    for module, name in ((jobs, "PATIENCE"), (search, "PATIENCE"), (dead, "_PATIENCE"), (operations, "_PATIENCE"), (depths, "PATIENCE")):
+    for module, name in ((jobs, "PATIENCE"), (search, "PATIENCE"), (operations, "_PATIENCE"), (depths, "PATIENCE")):
         monkeypatch.setattr(module, name, 20.0)
 
 

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from rowq.errors import QueueNotFound
-from rowq.model.fingerprint import fingerprint
 from rowq.model.lifecycle import REASONS
 from rowq.model.message import Stats
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.admin.request import AdminRequest
 from rowq.server.api import dead, messages
-from rowq.wire import MessageLook
+from rowq.wire import MessageLook, Messages
 
 PAGE = 50
 _FILTERS = ("reason", "text", "key", "group")
 _GROUPS = 20
-_PIECE = 200
-_PATIENCE = 0.4
-"""Seconds to scan dead letters for a reason or a failure; then the page offers to continue."""
 _MOST_QUEUES = 100
-
-
-class _Found(NamedTuple):
-    letters: list[MessageLook]
-    next: str | None
-    looked_at: int | None
-    """How many were scanned, if the scan stopped early."""
 
 
 async def show_dead(request: AdminRequest) -> Response:
@@ -50,6 +38,7 @@ async def show_dead(request: AdminRequest) -> Response:
         stats=counted.stats.get(queue),
         failures=failures,
         found=found,
+        is_partial=found is not None and found.next is not None and len(found.messages) < PAGE,
         reasons=REASONS,
         filters={name: request.asked(name) for name in _FILTERS},
         mark=_mark(request),
@@ -81,38 +70,12 @@ def queue_of(request: AdminRequest) -> str:
     return check_own_name(split_name(request.path["queue"])[0])
 
 
-async def _find(request: AdminRequest, queue: str) -> _Found | None:
+async def _find(request: AdminRequest, queue: str) -> Messages | None:
     """A page of matches, the newest first; None while the search still runs."""
-    given: dict[str, Any] = {name: request.asked(name) or None for name in ("key", "group", "text", "after")}
-    if not _is_filtered(request):
-        return await _browse(request, queue, given)
-    reason, mark = request.asked("reason") or None, _mark(request)
-    look = (
-        partial(_browse, request, queue, given) if reason is mark is None else partial(_look_through, request, queue, given, reason, mark)
-    )
-    return await request.context.searches.find(request.identity.name, request.link(), look)
-
-
-async def _browse(request: AdminRequest, queue: str, given: dict[str, Any]) -> _Found:
-    page = await request.call(messages.browse_dead, query=messages.DeadQuery(**given, newest=True, limit=PAGE), queue=queue)
-    return _Found(page.messages, page.next, None)
-
-
-async def _look_through(request: AdminRequest, queue: str, given: dict[str, Any], reason: str | None, mark: str | None) -> _Found:
-    """A scan: no index covers reason or fingerprint."""
-    letters: list[MessageLook] = []
-    looked_at, until = 0, time.monotonic() + _PATIENCE
-    while True:
-        page = await request.call(messages.browse_dead, query=messages.DeadQuery(**given, newest=True, limit=_PIECE), queue=queue)
-        for letter in page.messages:
-            looked_at += 1
-            if reason in (None, letter.reason) and mark in (None, fingerprint(letter.error or "")):
-                letters.append(letter)
-                if len(letters) == PAGE:
-                    return _Found(letters, letter.cursor, None)
-        given["after"] = page.next
-        if page.next is None or time.monotonic() > until:
-            return _Found(letters, page.next, None if page.next is None else looked_at)
+    given: dict[str, Any] = {name: request.asked(name) or None for name in (*_FILTERS, "after")}
+    query = messages.DeadQuery(**given, fingerprint=_mark(request), newest=True, limit=PAGE)
+    look = partial(request.call, messages.browse_dead, query=query, queue=queue)
+    return await (request.context.searches.find(request.identity.name, request.link(), look) if _is_filtered(request) else look())
 
 
 def _is_filtered(request: AdminRequest) -> bool:
