@@ -1,10 +1,13 @@
 """rowq: a message queue that lives in your database. These are its public names."""
 
+from typing import Any
+
 from rowq.async_broker import AsyncBroker
 from rowq.broker import Broker
 from rowq.clock import Clock, ManualClock, SystemClock
 from rowq.connect import AsyncRemoteBroker, RemoteBroker, connect, connect_async, migrate
-from rowq.engine.maintenance import Swept
+from rowq.deprecation import warn_renamed
+from rowq.engine.maintenance import MaintenanceResult
 from rowq.engine.within import AsyncWithin, Within
 from rowq.errors import (
     AmbiguousId,
@@ -96,6 +99,7 @@ __all__ = [
     "LakeError",
     "LakeMismatch",
     "LeaseLost",
+    "MaintenanceResult",
     "ManualClock",
     "Member",
     "Membership",
@@ -132,7 +136,6 @@ __all__ = [
     "StreamNotFound",
     "StreamRevoked",
     "StreamTaken",
-    "Swept",
     "SystemClock",
     "TooManyFailures",
     "Unauthorized",
@@ -145,3 +148,11 @@ __all__ = [
     "linear",
     "migrate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Names of the release before."""
+    if name == "Swept":
+        warn_renamed("rowq.Swept", "rowq.MaintenanceResult")
+        return MaintenanceResult
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

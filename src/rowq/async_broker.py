@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
+from rowq.deprecation import warn_renamed
 from rowq.engine.arguments import Settled, to_extend, to_nack, to_reject, to_reschedule
 from rowq.engine.bulk import Progress
 from rowq.engine.engine import Engine
-from rowq.engine.maintenance import Swept
+from rowq.engine.maintenance import MaintenanceResult
 from rowq.engine.operation import Operation, SingleCall
 from rowq.engine.within import AsyncWithin, Within
 from rowq.errors import BrokerClosed
@@ -265,11 +266,19 @@ class AsyncBroker:
     async def revoke_key(self, name: str) -> None:
         await self._drive(self._engine().verbs.revoke_key(name))
 
-    async def sweep(self) -> Swept:
-        return await self._drive(self._engine().upkeep.sweep())
+    async def maintain(self) -> MaintenanceResult:
+        return await self._drive(self._engine().maintenance.run_all())
 
-    async def run_sweep(self, name: str) -> int:
-        return await self._drive(self._engine().sweeps.run(name))
+    async def run_maintenance(self, task: str) -> int:
+        return await self._drive(self._engine().maintenance_tasks.run(task))
+
+    def sweep(self) -> Coroutine[Any, Any, MaintenanceResult]:
+        warn_renamed("broker.sweep()", "broker.maintain()")
+        return self.maintain()
+
+    def run_sweep(self, name: str) -> Coroutine[Any, Any, int]:
+        warn_renamed("broker.run_sweep()", "broker.run_maintenance()")
+        return self.run_maintenance(name)
 
     async def doctor(self) -> list[Finding]:
         return await self._look(self._engine().examine)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
+from rowq.deprecation import warn_renamed
 from rowq.engine.arguments import Settled, to_extend, to_nack, to_reject, to_reschedule
 from rowq.engine.bulk import Progress
 from rowq.engine.engine import Engine
-from rowq.engine.maintenance import Swept
+from rowq.engine.maintenance import MaintenanceResult
 from rowq.engine.within import Within
 from rowq.model.access import ApiKey
 from rowq.model.duration import Duration
@@ -334,13 +335,23 @@ class Broker:
         """Servers stop accepting it within two seconds."""
         self._drive(self._verbs.revoke_key(name))
 
-    def sweep(self) -> Swept:
+    def maintain(self) -> MaintenanceResult:
         """Runs maintenance now, as the background thread does every second."""
-        return self._drive(self._engine.upkeep.sweep())
+        return self._drive(self._engine.maintenance.run_all())
+
+    def run_maintenance(self, task: str) -> int:
+        """Runs one maintenance task, such as `expired`; `rowq maintenance-tasks` lists them. Returns how many messages it touched."""
+        return self._drive(self._engine.maintenance_tasks.run(task))
+
+    def sweep(self) -> MaintenanceResult:
+        """The old name of `maintain`."""
+        warn_renamed("broker.sweep()", "broker.maintain()")
+        return self.maintain()
 
     def run_sweep(self, name: str) -> int:
-        """Runs one maintenance task, such as `expired`; `rowq sweeps` lists them. Returns how many messages it touched."""
-        return self._drive(self._engine.sweeps.run(name))
+        """The old name of `run_maintenance`."""
+        warn_renamed("broker.run_sweep()", "broker.run_maintenance()")
+        return self.run_maintenance(name)
 
     def doctor(self) -> list[Finding]:
         """Problems with queues on this database, each with advice."""

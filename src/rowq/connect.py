@@ -11,6 +11,7 @@ from rowq.broker import Broker
 from rowq.client.address import SCHEMES, Address
 from rowq.client.engine import RemoteEngine
 from rowq.clock import Clock, SystemClock
+from rowq.deprecation import under_new_names
 from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.duration import Duration, to_ms
@@ -26,6 +27,8 @@ from rowq.store.notify.settings_cache import RedisSettingsCache, SettingsCache
 from rowq.store.retry import insist
 
 DEFAULT_TIMEOUT = 30.0
+RENAMED = {"upkeep": "maintenance"}
+"""Options of the release before, accepted for one release."""
 _NO_TRANSACTION = "a server's queue is in another database than your connection: `within` needs a broker that has the database in process"
 
 
@@ -34,7 +37,7 @@ class ConnectOptions(TypedDict, total=False):
 
     clock: Clock | None
     """For tests: `rowq.ManualClock()`."""
-    upkeep: bool
+    maintenance: bool
     """False leaves maintenance to other processes."""
     actor: str | None
     """The actor, recorded in the audit."""
@@ -88,14 +91,16 @@ def connect(url: str, **options: Unpack[ConnectOptions]) -> Broker:
     `https://name:secret@example.com` are servers. URL parameters: `timeout` (seconds), and for databases `durability` (send, full or
     normal).
     """
-    return RemoteBroker(*_server(url, **options)) if _is_remote(url) else Broker(open_engine(url, **_local(options)))
+    given = under_new_names(options, RENAMED)
+    return RemoteBroker(*_server(url, **given)) if _is_remote(url) else Broker(open_engine(url, **_local(given)))
 
 
 def connect_async(url: str, **options: Unpack[ConnectOptions]) -> AsyncBroker:
     """The same verbs as coroutines: `async with rowq.connect_async(url) as broker`."""
+    given = under_new_names(options, RENAMED)
     if _is_remote(url):
-        return AsyncRemoteBroker(*_server(url, **options))
-    return AsyncBroker(lambda: open_engine(url, **_local(options)))
+        return AsyncRemoteBroker(*_server(url, **given))
+    return AsyncBroker(lambda: open_engine(url, **_local(given)))
 
 
 def migrate(url: str) -> tuple[int, int]:
@@ -112,7 +117,7 @@ def open_engine(
     url: str,
     *,
     clock: Clock | None = None,
-    upkeep: bool = True,
+    maintenance: bool = True,
     actor: str | None = None,
     defaults: Settings | None = None,
     timeout: Duration | None = None,
@@ -141,7 +146,7 @@ def open_engine(
         defaults or Settings(),
         actor=None if actor is None else mend_text(actor),
         timeout=dialect.timeout,
-        upkeep=upkeep,
+        maintenance=maintenance,
         notifier=notifier,
         cache=cache,
     )
@@ -187,17 +192,16 @@ def _is_remote(url: object) -> bool:
     return isinstance(url, str) and url.partition("://")[0].lower() in SCHEMES
 
 
-def _local(options: ConnectOptions) -> dict[str, Any]:
-    given = dict(options)
-    if given.pop("api_key", None) is not None:
+def _local(options: dict[str, Any]) -> dict[str, Any]:
+    if options.get("api_key") is not None:
         raise InvalidArgument("api_key is for servers (http://…): a database is opened without one")
-    return given
+    return {name: value for name, value in options.items() if name != "api_key"}
 
 
 def _server(
     url: str,
     *,
-    upkeep: bool = True,  # noqa: ARG001  # the server decides, as it does about the tables
+    maintenance: bool = True,  # noqa: ARG001  # the server decides, as it does about the tables
     migrate: bool = True,  # noqa: ARG001
     timeout: Duration | None = None,
     api_key: str | None = None,

@@ -62,16 +62,16 @@ def build(url: str) -> None:
     """Fills a new database with the hour that ends now."""
     now = SystemClock().now()
     clock = ManualClock(now - round(_STEP * _STEPS * 1000))
-    with Broker(open_engine(url, clock=clock, upkeep=False, actor="shop")) as broker:
+    with Broker(open_engine(url, clock=clock, maintenance=False, actor="shop")) as broker:
         _configure(broker)
         random = Random(7)
         for step in range(_STEPS):
             clock.advance(_STEP)
             for trade in _TRADES:
                 _act(broker, trade, random, step)
-            broker.sweep()
+            broker.maintain()
         _operate(broker)
-    engine = open_engine(url, upkeep=False, actor="shop")
+    engine = open_engine(url, maintenance=False, actor="shop")
     try:
         _leave_something_in_every_state(engine)
     finally:
@@ -156,7 +156,7 @@ def _leave_something_in_every_state(engine: Engine) -> None:
     ledger = Ledger(engine)
     held = ledger.claim("clicks-to-lake", ["clicks"])
     ledger.take("clicks-to-lake", held.epoch, 0, 500)
-    broker.sweep()
+    broker.maintain()
 
 
 def _draft(queue: str, random: Random) -> Draft:

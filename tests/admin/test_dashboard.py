@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 @pytest.fixture
 def broker(site: Served, tmp_path: Path) -> Iterator[Broker]:
     """Beside the server, on the same database: it knows nothing of what this one does."""
-    with rowq.connect(f"sqlite:///{tmp_path}/queue.db", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{tmp_path}/queue.db", maintenance=False) as broker:
         yield broker
 
 
@@ -144,7 +144,7 @@ class TestAttention:
 
     def test_what_nobody_takes_is_told(self, tmp_path: Path) -> None:
         clock = ManualClock()
-        with serving(tmp_path, clock=clock, upkeep=False) as server:
+        with serving(tmp_path, clock=clock, maintenance=False) as server:
             visitor = Visitor(with_pages(server).url)
             ask(server, "POST", "/v1/queues/q/messages", {"payload": 1})
             assert "no consumer receives" not in visitor.get("/").words

@@ -69,7 +69,7 @@ class TestConsumers:
 
     def test_one_that_is_silent_is_told(self, tmp_path: Path) -> None:
         clock = ManualClock()
-        with serving(tmp_path, clock=clock, upkeep=False) as server:
+        with serving(tmp_path, clock=clock, maintenance=False) as server:
             visitor = Visitor(with_pages(server).url)
             assert ask(server, "POST", "/v1/queues/emails/consumers", {}).status == 201
             assert "emails alive 0 0 0 ms ago" in visitor.get("/consumers").words

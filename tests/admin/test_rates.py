@@ -29,8 +29,8 @@ class Followed:
         self.clock = ManualClock()
         self._loop = loop
         url = f"sqlite:///{path}/q.db"
-        self.here = rowq.connect(url, clock=self.clock, upkeep=False)
-        self.there = rowq.connect(url, clock=self.clock, upkeep=False)
+        self.here = rowq.connect(url, clock=self.clock, maintenance=False)
+        self.there = rowq.connect(url, clock=self.clock, maintenance=False)
         self.here._engine.attach(Meter())
         self.is_watched = True
         self.rates = self._new()
@@ -94,7 +94,7 @@ def work(broker: Broker, queue: str = "q") -> None:
 
 def let_leases_run_out(followed: Followed) -> None:
     followed.clock.advance(2)
-    followed.here.sweep()
+    followed.here.maintain()
 
 
 @pytest.mark.parametrize("where", ["here", "there"])

@@ -34,5 +34,5 @@ def spawn(url: str) -> Iterator[Spawn]:
 
 @pytest.fixture
 def broker(url: str) -> Iterator[rowq.Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker

@@ -50,18 +50,18 @@ def test_the_doctor_finds_damage(run: Run, tmp_path: Path) -> None:
 def test_sweep_takes_up_what_is_due(run: Run) -> None:
     run("send", "q", "1", "--delay", "1ms")
     deadline = time.monotonic() + 60
-    while (swept := run("sweep", "--json").json)["due"] == 0:
+    while (swept := run("maintain", "--json").json)["due"] == 0:
         assert time.monotonic() < deadline
     assert set(swept) == {"due", "lease_expired", "expired", "retired"}
-    assert "0 due" in run("sweep").out
+    assert "0 due" in run("maintain").out
 
 
 def test_the_parts_of_a_sweep_are_listed_and_done_by_name(run: Run) -> None:
     assert run("migrate").exit_code == 0
-    listed = run("sweeps", "--json").lines
+    listed = run("maintenance-tasks", "--json").lines
     assert [sorted(each) for each in listed] == [["every_ms", "name", "summary"]] * len(listed)
     for each in listed:
-        assert run("sweep", each["name"], "--json").json == {"name": each["name"], "count": each["name"] == "optimize"}
-        assert each["name"] in run("sweeps").out
-    assert run("sweep", "expired").out == "expired: 0\n"
-    assert run("sweep", "nonsense").exit_code == 3
+        assert run("maintain", each["name"], "--json").json == {"name": each["name"], "count": each["name"] == "optimize"}
+        assert each["name"] in run("maintenance-tasks").out
+    assert run("maintain", "expired").out == "expired: 0\n"
+    assert run("maintain", "nonsense").exit_code == 3

@@ -31,7 +31,7 @@ COMMANDS = [
     "dump",
     "doctor",
     "migrate",
-    "sweep",
+    "maintain",
     "serve",
 ]
 

@@ -25,7 +25,7 @@ LONG = 60.0
 
 @pytest.fixture
 def server(loop: LoopThread, tmp_path: Path) -> Iterator[Server]:
-    server = Server(loop, f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False)
+    server = Server(loop, f"sqlite:///{tmp_path / 'jobs.db'}", maintenance=False)
     server._config.timeout_keep_alive = HOUR  # a connection that is closed was closed by the client, or by the test
     yield server
     server.stop()

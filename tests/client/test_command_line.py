@@ -24,7 +24,7 @@ def run(server: Server, monkeypatch: pytest.MonkeyPatch) -> Run:
 def elsewhere(loop: LoopThread, tmp_path: Path) -> Iterator[Server]:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    server = Server(loop, f"sqlite:///{folder / 'jobs.db'}", upkeep=False)
+    server = Server(loop, f"sqlite:///{folder / 'jobs.db'}", maintenance=False)
     yield server
     server.stop()
 
@@ -41,7 +41,7 @@ def test_a_message_goes_through_its_life(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["stats"], ["stats", "q"], ["browse", "q"], ["configure", "q"], ["doctor"], ["sweep"], ["purge", "q", "--yes"], ["pause", "q"]],
+    [["stats"], ["stats", "q"], ["browse", "q"], ["configure", "q"], ["doctor"], ["maintain"], ["purge", "q", "--yes"], ["pause", "q"]],
 )
 def test_other_commands_work_from_afar(run: Run, words: list[str]) -> None:
     run("send", "q", "1")

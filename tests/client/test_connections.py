@@ -198,7 +198,7 @@ def test_a_forked_process_asks_over_connections_of_its_own(proxy: Proxy) -> None
 def secured(loop: LoopThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(CERTIFICATE)
-    server = Server(loop, f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False, tls=context)
+    server = Server(loop, f"sqlite:///{tmp_path / 'jobs.db'}", maintenance=False, tls=context)
     yield server
     server.stop()
 

@@ -138,7 +138,7 @@ class TestInPieces:
     ) -> None:
         """It is not asked for again: that would take more of them than the limit says."""
         monkeypatch.setattr("rowq.engine.arguments.PIECE", 2)
-        server = Server(loop, f"sqlite:///{tmp_path / 'busy.db'}", upkeep=False)
+        server = Server(loop, f"sqlite:///{tmp_path / 'busy.db'}", maintenance=False)
         broker = connect(server.url, timeout=LONG)
         for number in range(6):
             bury(broker, number)
@@ -153,7 +153,7 @@ class TestInPieces:
         self, tmp_path: Path, hog: Hog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("rowq.engine.bulk.PIECE", 2)
-        with rowq.connect(f"sqlite:///{tmp_path / 'busy.db'}", upkeep=False) as broker:
+        with rowq.connect(f"sqlite:///{tmp_path / 'busy.db'}", maintenance=False) as broker:
             broker.send_many("q", list(range(5)))
             neighbour = hog(tmp_path / "busy.db", broker._engine)
             with pytest.raises(OutcomeUnknown, match="after 2 messages"):

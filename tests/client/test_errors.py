@@ -36,7 +36,7 @@ def test_a_code_of_the_future_is_an_error_that_tells_it() -> None:
 
 
 def test_a_body_over_the_limit_of_the_server_is_too_large(loop: LoopThread, tmp_path: object) -> None:
-    server = Server(loop, f"sqlite:///{tmp_path}/jobs.db", upkeep=False, limits=Limits(max_body_bytes=1_000))
+    server = Server(loop, f"sqlite:///{tmp_path}/jobs.db", maintenance=False, limits=Limits(max_body_bytes=1_000))
     with rowq.connect(server.url) as broker:
         with pytest.raises(PayloadTooLarge):
             broker.send("q", "x" * 2_000)

@@ -178,7 +178,7 @@ IDEMPOTENT: dict[str, Callable[[Broker], object]] = {
     "configure": lambda broker: broker.configure("q", lease=7),
     "pause": lambda broker: broker.pause("q"),
     "resume": lambda broker: broker.resume("q"),
-    "sweep": lambda broker: broker.sweep(),
+    "maintain": lambda broker: broker.maintain(),
     "stats": lambda broker: broker.stats("q"),
     "doctor": lambda broker: broker.doctor(),
 }

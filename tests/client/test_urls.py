@@ -123,7 +123,7 @@ def test_what_the_server_decides_is_refused(option: Any) -> None:
 
 
 def test_what_only_databases_need_is_ignored() -> None:
-    with rowq.connect("http://localhost", upkeep=False, migrate=False, clock=None, actor=None, defaults=None) as broker:
+    with rowq.connect("http://localhost", maintenance=False, migrate=False, clock=None, actor=None, defaults=None) as broker:
         assert isinstance(broker, rowq.RemoteBroker)
 
 
@@ -146,7 +146,7 @@ def test_a_server_is_not_migrated_from_afar() -> None:
 def guarded(loop: LoopThread, tmp_path: Path) -> Iterator[Server]:
     """A server with one key, which may send to the queue `open` only."""
     key = ApiKey(name="worker", scopes=("send",), queues=("open",))
-    server = Server(loop, f"sqlite:///{tmp_path}/jobs.db", authenticator=Authenticator([(key, digest_of(SECRET))]), upkeep=False)
+    server = Server(loop, f"sqlite:///{tmp_path}/jobs.db", authenticator=Authenticator([(key, digest_of(SECRET))]), maintenance=False)
     yield server
     server.stop()
 

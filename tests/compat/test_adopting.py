@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.server.compat.registry import NAMES, chosen, open_doors
+from rowq.server.compat.registry import NAMES, chosen, open_apis
 from rowq.server.compat.request import Adopted
 from tests.server.support import ask
 from tests.support.blocking import LoopThread
@@ -25,7 +25,7 @@ SENDS = {
 def servers(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) -> Iterator[list[Server]]:
     """Two on one database."""
     url = new_database(request.param, tmp_path).url
-    both = [Server(loop, url, doors=open_doors(NAMES, {}), upkeep=False) for _ in range(2)]
+    both = [Server(loop, url, compat=open_apis(NAMES, {}), maintenance=False) for _ in range(2)]
     yield both
     for server in both:
         server.stop()

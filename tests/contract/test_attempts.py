@@ -111,7 +111,7 @@ def test_a_sweep_uses_up_a_message_too(broker: Broker, clock: ManualClock) -> No
     broker.send("q", "x", max_attempts=1)
     take(broker)
     clock.advance(60)
-    broker.sweep()
+    broker.maintain()
     assert depths(broker) == {"dead": 1}
 
 
@@ -120,7 +120,7 @@ def test_the_last_error_stays_with_a_message_whose_last_lease_ran_out(broker: Br
     broker.nack(take(broker), reason="boom", delay=0)
     take(broker)
     clock.advance(60)
-    broker.sweep()
+    broker.maintain()
     assert "boom" in (broker.get(id).error or "")
 
 
@@ -130,7 +130,7 @@ def test_leases_that_run_out_may_be_left_uncounted(broker: Broker, clock: Manual
     for _ in range(5):
         assert take(broker).attempt == 1
         clock.advance(31)
-    broker.sweep()
+    broker.maintain()
     assert (state_of(broker, id), broker.get(id).attempts) == (State.READY, 0)
 
 

@@ -88,7 +88,7 @@ def expired(broker: Broker, clock: ManualClock) -> str:
     broker.configure("q", on_expire="expired")
     id = broker.send("q", "x", ttl=1)
     clock.advance(2)
-    broker.sweep()
+    broker.maintain()
     return id
 
 
@@ -96,7 +96,7 @@ def expired(broker: Broker, clock: ManualClock) -> str:
 def died_waiting(broker: Broker, clock: ManualClock) -> str:
     id = broker.send("q", "x", ttl=1)
     clock.advance(2)
-    broker.sweep()
+    broker.maintain()
     return id
 
 

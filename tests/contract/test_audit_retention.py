@@ -28,10 +28,10 @@ def test_an_audit_is_kept_for_31_days(broker: Broker, clock: ManualClock) -> Non
     id = broker.send("q", "x")
     broker.ack(take(broker))
     clock.advance(31 * 86_400 - 1)
-    broker.sweep()
+    broker.maintain()
     assert len(broker.audit(id)) == 3
     clock.advance(2)
-    broker.sweep()
+    broker.maintain()
     with suppress(MessageNotFound):
         assert broker.audit(id) == []
 
@@ -42,7 +42,7 @@ def test_a_queue_says_how_long_its_audit_is_kept(broker: Broker, clock: ManualCl
     clock.advance(60)
     broker.ack(take(broker))
     clock.advance(60)
-    broker.sweep()
+    broker.maintain()
     assert history_of(broker, id) == ["delivered", "acked"]
 
 
@@ -68,5 +68,5 @@ def test_an_audit_retention_of_zero_is_for_ever(broker: Broker, clock: ManualClo
     broker.configure("q", audit_retention=0)
     id = broker.send("q", "x")
     clock.advance(3_650 * 86_400)
-    broker.sweep()
+    broker.maintain()
     assert history_of(broker, id) == ["enqueued"]

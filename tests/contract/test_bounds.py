@@ -37,9 +37,9 @@ def test_a_message_is_delivered_until_the_moment_before_its_ttl_ends(broker: Bro
 def test_a_sweep_ends_a_message_in_the_moment_its_ttl_ends(broker: Broker, clock: ManualClock) -> None:
     broker.send("q", "x", ttl=10)
     clock.advance(10 - A_MOMENT)
-    assert broker.sweep().expired == 0
+    assert broker.maintain().expired == 0
     clock.advance(A_MOMENT)
-    assert broker.sweep().expired == 1
+    assert broker.maintain().expired == 1
 
 
 def test_a_message_is_given_up_at_most_once_in_the_moment_of_its_deadline(broker: Broker, clock: ManualClock) -> None:
@@ -66,9 +66,9 @@ def test_a_dead_letter_goes_in_the_moment_its_time_is_over(broker: Broker, clock
     broker.configure("q", dlq_ttl=10)
     bury(broker)
     clock.advance(10 - A_MOMENT)
-    assert broker.sweep().retired == 0
+    assert broker.maintain().retired == 0
     clock.advance(A_MOMENT)
-    assert broker.sweep().retired == 1
+    assert broker.maintain().retired == 1
 
 
 def test_history_goes_in_the_moment_its_retention_ends_and_what_is_younger_stays(broker: Broker, clock: ManualClock) -> None:
@@ -79,7 +79,7 @@ def test_history_goes_in_the_moment_its_retention_ends_and_what_is_younger_stays
     young = broker.send("q", "young")
     broker.ack(take(broker))
     clock.advance(10 - 2 * A_MOMENT)
-    assert broker.sweep().retired == 0
+    assert broker.maintain().retired == 0
     clock.advance(A_MOMENT)
-    assert broker.sweep().retired == 1
+    assert broker.maintain().retired == 1
     assert [message.id for message in broker.browse("q", state="finished")] == [young] != [old]

@@ -135,7 +135,7 @@ def test_upkeep_removes_whom_nobody_has_heard_of_in_a_day(broker: Broker, clock:
     broker.register("q")
     clock.advance(86_400)
     broker.register("p")
-    broker.sweep()
+    broker.maintain()
     clock.advance(-86_400)
     assert (broker.consumers("q"), len(broker.consumers("p"))) == ([], 1)
 

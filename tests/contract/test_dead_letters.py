@@ -27,7 +27,7 @@ def test_a_rejection_needs_no_reason(broker: Broker) -> None:
 def test_an_expired_message_is_dead_for_that_reason(broker: Broker, clock: ManualClock) -> None:
     id = broker.send("q", "x", ttl=10)
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     message = broker.get(id)
     assert (message.state, message.reason, message.attempts) == (State.DEAD, "message_expired", 0)
 
@@ -58,7 +58,7 @@ def test_a_dead_letter_of_one_queue_is_not_anothers(broker: Broker) -> None:
 def test_dead_letters_are_kept_for_ever_by_default(broker: Broker, clock: ManualClock) -> None:
     bury(broker)
     clock.advance(365 * 86_400)
-    broker.sweep()
+    broker.maintain()
     assert depths(broker) == {"dead": 1}
 
 
@@ -68,10 +68,10 @@ def test_dead_letters_are_deleted_after_dlq_ttl(broker: Broker, clock: ManualClo
     clock.advance(20)
     broker.reject(take(broker))
     clock.advance(59)
-    broker.sweep()
+    broker.maintain()
     assert depths(broker) == {"dead": 1}
     clock.advance(2)
-    broker.sweep()
+    broker.maintain()
     assert depths(broker) == {}
     assert_gone(broker, id)
 
@@ -84,7 +84,7 @@ def test_a_dead_letter_past_dlq_ttl_is_not_delivered_even_before_a_sweep(broker:
     young = bury(broker, "young")
     clock.advance(30)
     assert ids(broker.receive("q.dlq", max=3)) == [young]
-    assert depths(broker) == {"dead": 1} and broker.run_sweep("expired-dlq") == 0
+    assert depths(broker) == {"dead": 1} and broker.run_maintenance("expired-dlq") == 0
 
 
 def test_a_dead_letter_that_somebody_has_outlives_dlq_ttl_until_it_comes_back(broker: Broker, clock: ManualClock) -> None:
@@ -94,7 +94,7 @@ def test_a_dead_letter_that_somebody_has_outlives_dlq_ttl_until_it_comes_back(br
     clock.advance(50)
     acked, returned = broker.receive("q.dlq", max=2)
     clock.advance(20)
-    broker.sweep()
+    broker.maintain()
     broker.ack(acked)
     broker.nack(returned, delay=0)
     assert is_silent(broker, "q.dlq") and depths(broker) == {}
@@ -113,7 +113,7 @@ def test_dlq_ttl_is_counted_from_the_last_death(broker: Broker, clock: ManualClo
     broker.redrive("q")
     broker.reject(take(broker))
     clock.advance(50)
-    broker.sweep()
+    broker.maintain()
     assert depths(broker) == {"dead": 1}
 
 
@@ -122,7 +122,7 @@ def test_a_message_that_is_no_longer_dead_is_spared_by_dlq_ttl(broker: Broker, c
     bury(broker)
     broker.redrive("q")
     clock.advance(100)
-    broker.sweep()
+    broker.maintain()
     assert drain(broker) == ["x"]
 
 

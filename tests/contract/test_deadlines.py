@@ -16,7 +16,7 @@ def given_up(broker: Broker, id: str) -> bool:
 def test_a_waiting_message_past_its_deadline_is_still_delivered_at_least_once(broker: Broker, clock: ManualClock) -> None:
     broker.send("q", "x", deadline=10)
     clock.advance(100)
-    broker.sweep()
+    broker.maintain()
     assert take(broker).payload == "x"
 
 
@@ -45,7 +45,7 @@ def test_past_its_deadline_a_message_is_never_delivered_at_most_once(broker: Bro
     id = broker.send("q", "x", deadline=10)
     clock.advance(11)
     assert is_silent(broker)
-    broker.sweep()
+    broker.maintain()
     message = broker.get(id)
     assert (message.state, message.reason) == (State.DEAD, "deadline_exceeded")
 
@@ -63,7 +63,7 @@ def test_a_crash_is_not_retried_at_most_once(broker: Broker, clock: ManualClock)
     take(broker)
     clock.advance(31)
     assert is_silent(broker)
-    broker.sweep()
+    broker.maintain()
     assert given_up(broker, id)
 
 
@@ -82,7 +82,7 @@ def test_a_failure_past_the_deadline_is_given_up_at_most_once(broker: Broker, cl
     clock.advance(11)
     broker.nack(delivery, delay=0)
     assert is_silent(broker)
-    broker.sweep()
+    broker.maintain()
     assert broker.get(id).reason == "deadline_exceeded"
 
 
@@ -92,7 +92,7 @@ def test_a_retry_that_would_come_past_the_deadline_is_never_delivered_at_most_on
     broker.nack(take(broker), delay=60)
     clock.advance(61)
     assert is_silent(broker)
-    broker.sweep()
+    broker.maintain()
     assert given_up(broker, id)
 
 
@@ -109,7 +109,7 @@ def test_the_mode_of_the_call_beats_the_queues(broker: Broker, clock: ManualCloc
     take(broker, delivery="at_most_once")
     clock.advance(31)
     assert is_silent(broker)
-    broker.sweep()
+    broker.maintain()
     assert given_up(broker, id)
 
 

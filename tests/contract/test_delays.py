@@ -53,7 +53,7 @@ def test_a_sweep_makes_due_messages_ready(broker: Broker, clock: ManualClock) ->
     broker.send_many("q", [1, 2], delay=10)
     broker.send("q", 3, delay=100)
     clock.advance(10)
-    assert broker.sweep().due == 2
+    assert broker.maintain().due == 2
     assert depths(broker) == {"ready": 2, "scheduled": 1}
 
 

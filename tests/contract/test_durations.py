@@ -175,7 +175,7 @@ def test_a_timedelta_means_what_its_seconds_mean(broker: Broker) -> None:
 @pytest.mark.parametrize("name", AROUND)
 def test_around_the_verbs_too(name: str, tmp_path: Path) -> None:
     database = new_database("sqlite", tmp_path)
-    with rowq.connect(database.url, clock=ManualClock(), upkeep=False) as broker:
+    with rowq.connect(database.url, clock=ManualClock(), maintenance=False) as broker:
         broker.database = database  # type: ignore[attr-defined]
         means_the_same(broker, name, AROUND[name])
 

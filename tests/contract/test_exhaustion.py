@@ -53,10 +53,10 @@ def test_a_failed_message_is_kept_until_retention(broker: Broker, clock: ManualC
     broker.configure("q", retention=100)
     id = used_up(broker, clock, fail, "fail")
     clock.advance(99)
-    broker.sweep()
+    broker.maintain()
     assert broker.get(id).outcome == "failed"
     clock.advance(2)
-    broker.sweep()
+    broker.maintain()
     assert_gone(broker, id)
 
 

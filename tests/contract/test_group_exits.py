@@ -82,7 +82,7 @@ def test_a_head_that_expires_while_scheduled_lets_the_next_go(broker: Broker, cl
     broker.send("q", "a", group="g", delay=5_000, ttl=10)
     broker.send("q", "b", group="g")
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     assert drain(broker) == ["b"]
 
 
@@ -107,7 +107,7 @@ def test_a_whole_group_may_expire(broker: Broker, clock: ManualClock) -> None:
     broker.send_many("q", list(range(10)), group="g", ttl=10)
     broker.send("q", "alive", group="g")
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     assert drain(broker) == ["alive"]
     assert depths(broker) == {"dead": 10}
 

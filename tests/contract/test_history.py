@@ -59,10 +59,10 @@ def test_finished_messages_are_counted_and_browsed(broker: Broker, clock: Manual
 def test_finished_messages_go_with_retention(broker: Broker, clock: ManualClock, keep: str) -> None:
     id = acked(broker, clock, keep, retention=100)
     clock.advance(99)
-    broker.sweep()
+    broker.maintain()
     assert broker.get(id).state == State.FINISHED
     clock.advance(2)
-    assert broker.sweep().retired >= 1
+    assert broker.maintain().retired >= 1
     assert_gone(broker, id)
     assert depths(broker) == {}
 
@@ -70,17 +70,17 @@ def test_finished_messages_go_with_retention(broker: Broker, clock: ManualClock,
 def test_retention_is_a_week_by_default(broker: Broker, clock: ManualClock) -> None:
     id = acked(broker, clock, "body")
     clock.advance(7 * 86_400 - 1)
-    broker.sweep()
+    broker.maintain()
     assert broker.get(id).state == State.FINISHED
     clock.advance(2)
-    broker.sweep()
+    broker.maintain()
     assert_gone(broker, id)
 
 
 def test_a_retention_of_zero_is_for_ever(broker: Broker, clock: ManualClock) -> None:
     id = acked(broker, clock, "body", retention=0)
     clock.advance(10 * 365 * 86_400)
-    broker.sweep()
+    broker.maintain()
     assert broker.get(id).state == State.FINISHED
 
 
@@ -89,7 +89,7 @@ def test_retention_takes_nothing_that_waits(broker: Broker, clock: ManualClock) 
     broker.send("q", "ready")
     broker.send("q", "later", delay=86_400)
     clock.advance(1_000)
-    broker.sweep()
+    broker.maintain()
     assert depths(broker) == {"ready": 1, "scheduled": 1}
 
 

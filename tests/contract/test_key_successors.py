@@ -129,7 +129,7 @@ def test_of_two_that_come_back_in_one_call_the_newer_waits(broker: Broker) -> No
 def test_of_two_whose_leases_run_out_together_the_newer_waits(broker: Broker, clock: ManualClock) -> None:
     _, newer = both_leased(broker)
     clock.advance(40)
-    broker.sweep()
+    broker.maintain()
     assert waiting(broker) == [newer.id]
 
 

@@ -62,7 +62,7 @@ def test_a_sweep_leaves_a_second_for_the_late(broker: Broker, clock: ManualClock
     id = broker.send("q", "x")
     delivery = take(broker)
     clock.advance(30.5)
-    broker.sweep()
+    broker.maintain()
     assert state_of(broker, id) == State.LEASED
     broker.ack(delivery)
     assert_gone(broker, id)
@@ -72,7 +72,7 @@ def test_a_sweep_takes_back_what_is_later_than_that(broker: Broker, clock: Manua
     id = broker.send("q", "x")
     delivery = take(broker)
     clock.advance(31.5)
-    assert broker.sweep().lease_expired == 1
+    assert broker.maintain().lease_expired == 1
     assert state_of(broker, id) == State.READY
     with pytest.raises(LeaseLost):
         broker.ack(delivery)

@@ -48,7 +48,7 @@ def test_a_delayed_message_is_placed_when_due_where_the_queue_orders_by_readines
     broker.send("q", "delayed", delay=10)
     broker.send("q", "before")
     clock.advance(10)
-    broker.sweep()
+    broker.maintain()
     broker.send("q", "after")
     assert drain(broker) == ["before", "delayed", "after"]
 

@@ -51,7 +51,7 @@ def test_leases_run_on_in_a_paused_queue(broker: Broker, clock: ManualClock) -> 
     take(broker)
     broker.pause("q")
     clock.advance(40)
-    broker.sweep()
+    broker.maintain()
     assert state_of(broker, id) == State.READY
     broker.resume("q")
     assert take(broker).attempt == 2
@@ -61,7 +61,7 @@ def test_messages_expire_in_a_paused_queue(broker: Broker, clock: ManualClock) -
     broker.send("q", "x", ttl=10)
     broker.pause("q")
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     assert depths(broker) == {"dead": 1}
 
 

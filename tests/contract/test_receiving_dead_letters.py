@@ -79,7 +79,7 @@ def test_a_sweep_returns_it_to_the_dead(broker: Broker, clock: ManualClock) -> N
     id = bury(broker)
     take(broker, "q.dlq")
     clock.advance(40)
-    broker.sweep()
+    broker.maintain()
     assert state_of(broker, id) == State.DEAD
 
 
@@ -126,6 +126,6 @@ def test_a_dead_letter_is_never_buried_in_a_second_place(broker: Broker) -> None
 def test_the_ttl_of_the_living_does_not_hold_for_the_dead(broker: Broker, clock: ManualClock) -> None:
     broker.send("q", "x", ttl=10)
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     clock.advance(100)
     assert take(broker, "q.dlq").payload == "x"

@@ -64,7 +64,7 @@ def test_the_old_place_is_taken_again(broker: Broker) -> None:
 def test_the_ttl_begins_anew(broker: Broker, clock: ManualClock) -> None:
     id = broker.send("q", "x", ttl=10)
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     clock.advance(1_000)
     broker.redrive("q")
     assert broker.get(id).expires_at == clock.now() + 10_000
@@ -118,7 +118,7 @@ def four_dead(broker: Broker, clock: ManualClock) -> dict[str, str]:
     buried["percent"] = bury(broker, 3, reason="100% broken_x")
     buried["expired"] = broker.send("q", 4, ttl=1)
     clock.advance(10)
-    broker.sweep()
+    broker.maintain()
     return buried
 
 

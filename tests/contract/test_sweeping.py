@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rowq import Broker, ManualClock, Swept
+from rowq import Broker, MaintenanceResult, ManualClock
 from tests.support.life import bury, depths, drain, take
 
 
 def test_there_may_be_nothing_to_do(broker: Broker) -> None:
     broker.send("q", "x")
     broker.send("q", "later", delay=60)
-    assert broker.sweep() == Swept(due=0, lease_expired=0, expired=0, retired=0)
+    assert broker.maintain() == MaintenanceResult(due=0, lease_expired=0, expired=0, retired=0)
 
 
 def test_each_kind_is_counted_over_all_queues(broker: Broker, clock: ManualClock) -> None:
@@ -21,7 +21,7 @@ def test_each_kind_is_counted_over_all_queues(broker: Broker, clock: ManualClock
     broker.send_many("expiring", [1, 2, 3], ttl=10)
     broker.send_many("due", [1, 2], delay=10)
     clock.advance(60)
-    swept = broker.sweep()
+    swept = broker.maintain()
     assert (swept.due, swept.lease_expired, swept.expired) == (2, 1, 3)
     assert swept.retired >= 1
     assert depths(broker, "due") == {"ready": 2}
@@ -35,8 +35,8 @@ def test_a_second_sweep_finds_nothing(broker: Broker, clock: ManualClock) -> Non
     bury(broker)
     broker.send_many("q", [1, 2], delay=10)
     clock.advance(60)
-    broker.sweep()
-    assert broker.sweep() == Swept(due=0, lease_expired=0, expired=0, retired=0)
+    broker.maintain()
+    assert broker.maintain() == MaintenanceResult(due=0, lease_expired=0, expired=0, retired=0)
 
 
 def test_a_message_that_was_done_in_time_does_not_expire(broker: Broker, clock: ManualClock) -> None:
@@ -44,10 +44,10 @@ def test_a_message_that_was_done_in_time_does_not_expire(broker: Broker, clock: 
     broker.delete(broker.send("q", 3, ttl=10))
     drain(broker)
     clock.advance(11)
-    assert broker.sweep().expired == 0
+    assert broker.maintain().expired == 0
 
 
 def test_more_than_any_inner_batch_are_swept(broker: Broker, clock: ManualClock) -> None:
     broker.send_many("q", list(range(2_300)), delay=10)
     clock.advance(10)
-    assert broker.sweep().due == 2_300
+    assert broker.maintain().due == 2_300

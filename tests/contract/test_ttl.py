@@ -13,7 +13,7 @@ from tests.support.life import assert_gone, depths, ids, is_silent, pass_time, t
 def test_nothing_expires_by_default(broker: Broker, clock: ManualClock) -> None:
     broker.send("q", "x")
     clock.advance(3_650 * 86_400)
-    broker.sweep()
+    broker.maintain()
     assert take(broker).payload == "x"
 
 
@@ -44,10 +44,10 @@ def test_the_queue_says_what_becomes_of_the_expired(broker: Broker, clock: Manua
     id = broker.send("q", {"to": "ada"}, ttl=10)
     clock.advance(11)
     if by == "sweep":
-        assert broker.sweep().expired == 1
+        assert broker.maintain().expired == 1
     else:
         assert is_silent(broker)
-        broker.sweep()
+        broker.maintain()
     if on_expire == "delete":
         assert_gone(broker, id)
         assert depths(broker) == {}
@@ -82,7 +82,7 @@ def test_a_message_in_flight_is_immune(broker: Broker, clock: ManualClock) -> No
     id = broker.send("q", "x", ttl=10)
     delivery = take(broker)
     clock.advance(20)
-    broker.sweep()
+    broker.maintain()
     assert is_silent(broker)
     assert broker.get(id).state == State.LEASED
     broker.ack(delivery)
@@ -95,14 +95,14 @@ def test_a_message_in_flight_is_immune_while_its_lease_is_extended(broker: Broke
     for _ in range(5):
         clock.advance(20)
         broker.extend(delivery, 30)
-        broker.sweep()
+        broker.maintain()
     broker.ack(delivery)
 
 
 def assert_expired(broker: Broker, clock: ManualClock, id: str) -> None:
     clock.advance(1)
     assert is_silent(broker)
-    broker.sweep()
+    broker.maintain()
     assert (broker.get(id).state, broker.get(id).reason) == (State.DEAD, "message_expired")
 
 
@@ -134,7 +134,7 @@ def test_a_message_expires_while_it_is_blocked(broker: Broker, clock: ManualCloc
     id = broker.send("q", "x", group="g", ttl=10)
     head = take(broker)
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     assert broker.get(id).reason == "message_expired"
     broker.ack(head)
     assert is_silent(broker)
@@ -159,9 +159,9 @@ def test_an_expired_message_kept_as_expired_goes_with_retention(broker: Broker, 
     broker.configure("q", on_expire="expired", retention=100)
     id = broker.send("q", "x", ttl=10)
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     clock.advance(101)
-    broker.sweep()
+    broker.maintain()
     assert_gone(broker, id)
 
 
@@ -189,5 +189,5 @@ def test_a_renewed_ttl_is_the_one_that_holds(broker: Broker, clock: ManualClock)
 def test_many_expire_together(broker: Broker, clock: ManualClock) -> None:
     broker.send_many("q", list(range(1_500)), ttl=10)
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     assert depths(broker) == {"dead": 1_500}

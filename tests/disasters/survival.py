@@ -21,7 +21,7 @@ def undone_of(rival: Rival, url: str, kept: Collection[str], until: int | None =
     assert faults_of(url) == {}
     done, asked = _lives(rival.said("done", until=until)), _lives(rival.said("asked"))
     assert done, "nothing was answered"
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         stories = _stories(url, done)
         states = {message.id: str(message.state) for message in broker.walk()}
         undone: Counter[str] = Counter()

@@ -24,13 +24,13 @@ def broker(proxied_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker
     """An answer that took over a quarter of its lease would not be given; here it is, however slow the machine."""
     monkeypatch.setattr("rowq.engine.group_commit.running", lambda: 0.0)
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
-    with rowq.connect(proxied_url, upkeep=False) as broker:
+    with rowq.connect(proxied_url, maintenance=False) as broker:
         yield broker
 
 
 @pytest.fixture
 def direct(url: str) -> Iterator[Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker
 
 

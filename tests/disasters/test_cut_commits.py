@@ -36,7 +36,7 @@ def way(server: OwnServer) -> Iterator[CuttableWay]:
 
 @pytest.fixture
 def broker(url: str, way: CuttableWay) -> Iterator[Broker]:
-    with rowq.connect(by_way_of(way.port, url), upkeep=False, timeout=60) as broker:
+    with rowq.connect(by_way_of(way.port, url), maintenance=False, timeout=60) as broker:
         yield broker
 
 
@@ -133,7 +133,7 @@ def test_after_a_crash_the_commit_of_another_does_not_pass_for_ours(
     with suppress(OutcomeUnknown):
         answered.append(broker.send("q", "in doubt"))
     assert way.cuts == 1
-    with rowq.connect(url, upkeep=False) as another:
+    with rowq.connect(url, maintenance=False) as another:
         assert {delivery.id for delivery in another.receive("q", max=10)} >= set(answered)
 
 
@@ -185,7 +185,7 @@ def test_an_ack_in_doubt_is_not_taken_for_the_ack_of_another(
     broker.send_many("q", range(2))
     late, other = broker.receive("q", max=2, lease=60)
     broker.nack(other)  # the lane gets to know the queue
-    with rowq.connect(url, upkeep=False) as another:
+    with rowq.connect(url, maintenance=False) as another:
         another.ack(late)
     cut(way, ACK, arrives=arrives)
     with pytest.raises(OutcomeUnknown, match="this ack or another"):

@@ -60,7 +60,7 @@ def test_a_message_lives_its_whole_life(broker: rowq.Broker, url: str) -> None:
     assert depths(broker) == {"finished": 31}
     assert len(list(broker.walk("q"))) == 31
     assert {event.event for event in broker.audit(id)} >= {"enqueued", "replaced", "nacked", "acked"}
-    assert broker.sweep()
+    assert broker.maintain()
     assert faults_of(url) == {}
 
 

@@ -91,7 +91,7 @@ def test_what_was_handed_out_at_most_once_is_not_handed_out_again(machine_with: 
     machine = machine_with(kind)
     url = machine.set("")
     queue = next(names)
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         broker.configure(queue, delivery="at_most_once", lease=1)
         id = broker.send(queue, "once")
     rival = start("obeying", url, "alone", package="tests.rivals")
@@ -102,6 +102,6 @@ def test_what_was_handed_out_at_most_once_is_not_handed_out_again(machine_with: 
 
     machine.lose_power(rival, receive, random.Random(kind))
     assert handed_out == [id]
-    with rowq.connect(url, upkeep=False) as broker:
-        eventually(lambda: broker.sweep() and broker.get(id).state == "dead", 60)
+    with rowq.connect(url, maintenance=False) as broker:
+        eventually(lambda: broker.maintain() and broker.get(id).state == "dead", 60)
         assert broker.receive(queue) == []

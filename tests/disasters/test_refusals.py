@@ -53,7 +53,7 @@ def test_a_wrong_address_is_unavailable_at_once_and_says_what_is_wrong(
     server: OwnServer, url: str, wrong: dict[str, str | int], advice: str
 ) -> None:
     there = by_tcp(server, url)
-    rowq.connect(there, upkeep=False).close()
+    rowq.connect(there, maintenance=False).close()
     with pytest.raises(rowq.StoreUnavailable, match=advice) as caught:
         rowq.connect(changed(there, **wrong), timeout=20)
     assert caught.value.code == "store_unavailable"
@@ -133,7 +133,7 @@ def test_who_may_only_read_looks_around_and_writes_nothing(url: str, guest: Gues
     guest.may(url, write=False)
     with rowq.connect(url) as owner:
         owner.send("q", 1)
-        with rowq.connect(guest_url, upkeep=False) as broker:
+        with rowq.connect(guest_url, maintenance=False) as broker:
             assert broker.stats("q").ready == 1
             for call in (lambda: broker.send("q", 2), lambda: broker.receive("q"), lambda: broker.purge("q")):
                 assert refused(call).code == "store_unavailable"
@@ -149,7 +149,7 @@ def test_who_may_read_and_write_rows_needs_nothing_else(url: str, guest: Guest, 
         (delivery,) = broker.receive("q")
         broker.nack(delivery, delay=0)
         broker.ack(broker.receive("q", wait=30)[0])
-        assert broker.sweep()
+        assert broker.maintain()
     assert faults_of(url) == {}
 
 
@@ -158,11 +158,11 @@ def test_a_database_that_is_set_to_read_only_says_so(url: str, guest: Guest, gue
     ask(url, f"ALTER ROLE {guest.name} SET default_transaction_read_only = on")
     with rowq.connect(url) as owner:
         owner.send("q", 1)
-        with suppress(rowq.StoreReadOnly), rowq.connect(guest_url, upkeep=False) as broker:
+        with suppress(rowq.StoreReadOnly), rowq.connect(guest_url, maintenance=False) as broker:
             assert broker.stats("q").ready == 1
             assert refused(lambda: broker.send("q", 2)).code == "store_read_only"
         ask(url, f"ALTER ROLE {guest.name} RESET default_transaction_read_only")
-        with rowq.connect(guest_url, upkeep=False) as broker:
+        with rowq.connect(guest_url, maintenance=False) as broker:
             broker.send("q", 2)
         assert owner.stats("q").ready == 2
 
@@ -170,7 +170,7 @@ def test_a_database_that_is_set_to_read_only_says_so(url: str, guest: Guest, gue
 @pytest.mark.parametrize("kind", ["mariadb"])
 def test_a_mariadb_that_is_set_to_read_only_says_so_and_goes_on_when_it_is_over(url: str, guest: Guest, guest_url: str) -> None:
     guest.may(url, write=True)
-    with rowq.connect(guest_url, upkeep=False) as broker:
+    with rowq.connect(guest_url, maintenance=False) as broker:
         broker.send("q", 1)
         ask(url, "SET GLOBAL read_only = ON")
         try:
@@ -222,7 +222,7 @@ def test_a_server_without_a_free_connection_is_busy_and_serves_when_one_is_free(
         guest = Guest(server, home)
         guest.may(home, write=True)
         url = changed(server.tcp_url("shop"), user=guest.name, password=PASSWORD)
-        with rowq.connect(url, upkeep=False, timeout=1) as broker:
+        with rowq.connect(url, maintenance=False, timeout=1) as broker:
             broker.send("q", 1)
             others = take_all_connections(url)
             assert refused(lambda: rowq.connect(url)).code == "store_busy"

@@ -29,7 +29,7 @@ _ROOM_FOR_NOTHING = "CREATE TRIGGER refuse BEFORE INSERT ON rowq.rowq_history FO
 @pytest.fixture
 def broker(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker
     assert faults_of(url) == {}
 

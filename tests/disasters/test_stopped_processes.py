@@ -35,7 +35,7 @@ def rival(start: Start, proxied_url: str) -> Rival:
 
 @pytest.fixture
 def other(url: str) -> Iterator[rowq.Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker
 
 
@@ -69,7 +69,7 @@ def test_an_expired_lease_is_never_given_to_the_caller(rival: Rival, proxy: Comm
 def test_what_has_grown_too_old_is_released_and_counts_as_never_delivered(url: str, other: rowq.Broker) -> None:
     """An answer that took over a quarter of its lease is not given, since nobody knows how long the rest will take."""
     other.send("q", "work")
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("rowq.engine.group_commit.running", lambda: running() + 26)
             assert broker.receive("q", lease=100) == []

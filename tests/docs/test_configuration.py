@@ -37,7 +37,7 @@ def test_a_variable_that_is_shown_as_an_example_is_a_setting() -> None:
 
 @pytest.mark.parametrize("door", registry.NAMES)
 def test_every_option_of_a_door_is_listed(door: str) -> None:
-    row = next(row for row in REFERENCE.table("table of the file") if row[0] == f"`[doors.{door}]`")
+    row = next(row for row in REFERENCE.table("table of the file") if row[0] == f"`[compat.{door}]`")
     assert re.findall(r"`(\w+)`", row[1]) == list(type(registry.to_options(door, {}, "nowhere")).__struct_fields__)
 
 

@@ -44,7 +44,7 @@ def test_every_parameter_of_a_url_is_listed(title: str, known: list[str]) -> Non
 
 
 def test_all_that_the_doctor_looks_at_is_listed() -> None:
-    with rowq.connect(fresh(shared_postgresql()), upkeep=False) as broker:
+    with rowq.connect(fresh(shared_postgresql()), maintenance=False) as broker:
         assert [finding.check for finding in broker.doctor()] == [row[0] for row in GUIDE.table("on PostgreSQL")]
 
 
@@ -56,7 +56,7 @@ def test_the_rights_on_postgresql_are_enough() -> None:
             script = re.sub(r"GRANT MAINTAIN.*\n", "", script)
         owner.execute(script.encode())
         live(dressed(url, name))
-        with rowq.connect(dressed(url, name), upkeep=False) as broker:
+        with rowq.connect(dressed(url, name), maintenance=False) as broker:
             ills = {finding.check for finding in broker.doctor() if not finding.ok}
             assert not ills & {"rights", "vacuum"} or owner.info.server_version < 170_000
         with psycopg.connect(dressed(url, name)) as clerk, pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -107,7 +107,7 @@ def live(url: str) -> None:
         broker.revoke_key("shop")
         broker.pause("jobs")
         broker.resume("jobs")
-        broker.sweep()
+        broker.maintain()
         broker._engine.dialect.tidy(thoroughly=True)
         assert len(list(broker.walk())) == 4
         assert broker.audit("mine")

@@ -19,7 +19,7 @@ from tests.support.patience import eventually
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", maintenance=False) as broker:
         yield broker
 
 

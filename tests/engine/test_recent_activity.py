@@ -23,7 +23,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(params=KINDS)
 def broker(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Broker]:
-    with rowq.connect(new_database(request.param, tmp_path).url, clock=clock, upkeep=False, actor="app") as broker:
+    with rowq.connect(new_database(request.param, tmp_path).url, clock=clock, maintenance=False, actor="app") as broker:
         yield broker
 
 
@@ -84,7 +84,7 @@ def test_lines_that_are_gone_are_no_obstacle(broker: Broker, insights: Insights,
     broker.send_many("q", range(50))
     clock.advance(60)
     broker.send_many("p", range(5))
-    broker.sweep()
+    broker.maintain()
     after = insights.audit_start(START + 60_000)
     assert [(each.queue, each.times) for each in insights.tally_audit(after, insights.audit_end())] == [("p", 5)]
 

@@ -12,7 +12,7 @@ from tests.support.patience import eventually
 
 
 def test_many_who_go_away_together_keep_one_thread_busy(tmp_path: Path) -> None:
-    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", maintenance=False) as broker:
         broker.send_many("q", list(range(150)))
         engine = broker._engine
         assert isinstance(engine._group_commit, GroupCommit)
@@ -30,7 +30,7 @@ def test_many_who_go_away_together_keep_one_thread_busy(tmp_path: Path) -> None:
 
 def test_what_is_delivered_at_most_once_is_not_given_back(tmp_path: Path) -> None:
     """Whoever has gone away may have got it before that."""
-    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", maintenance=False) as broker:
         broker.configure("once", delivery="at_most_once")
         for queue in ("once", "again"):
             broker.send(queue, "x")

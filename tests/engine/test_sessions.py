@@ -21,7 +21,7 @@ KEY = digest_of("key")
 
 @pytest.fixture
 def broker(database: Database, clock: ManualClock) -> Iterator[Broker]:
-    with rowq.connect(database.url, clock=clock, upkeep=False, actor="http:ops") as broker:
+    with rowq.connect(database.url, clock=clock, maintenance=False, actor="http:ops") as broker:
         yield broker
 
 
@@ -48,7 +48,7 @@ def test_whoever_signed_in_is_known_by_the_cookie(broker: Broker, clock: ManualC
 def test_a_session_outlives_the_process(database: Database, broker: Broker) -> None:
     sign_in(broker)
     broker.close()
-    with rowq.connect(database.url, upkeep=False) as again:
+    with rowq.connect(database.url, maintenance=False) as again:
         assert session(again) is not None
 
 
@@ -74,7 +74,7 @@ def test_upkeep_removes_what_is_over(broker: Broker, clock: ManualClock) -> None
     sign_in(broker, lifetime_ms=1_000)
     sign_in(broker, OTHER, lifetime_ms=1_001)
     clock.advance(1)
-    broker.sweep()
+    broker.maintain()
     assert (session(broker), session(broker, OTHER) is None) == (None, False)
 
 

@@ -20,14 +20,14 @@ HOUR = 3600
 
 @pytest.fixture
 def engine(tmp_path: Path, clock: ManualClock) -> Iterator[Engine]:
-    engine = open_engine(f"sqlite:///{tmp_path / 'jobs.db'}", clock=clock, upkeep=False)
+    engine = open_engine(f"sqlite:///{tmp_path / 'jobs.db'}", clock=clock, maintenance=False)
     yield engine
     engine.close()
 
 
 def test_a_clock_that_is_set_back_during_a_sweep_ends_no_fresh_lease(engine: Engine, clock: ManualClock, tmp_path: Path) -> None:
     """Where a clock is an hour ahead, what was received then has long run out; what is received after it was set right has not."""
-    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", clock=clock, upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", clock=clock, maintenance=False) as broker:
         broker.send_many("q", range(2))
         take(broker, lease=10)
         clock.advance(HOUR)
@@ -39,5 +39,5 @@ def test_a_clock_that_is_set_back_during_a_sweep_ends_no_fresh_lease(engine: Eng
                 take(broker, lease=10)
             return answer
 
-        assert take_each(engine.upkeep.sweep(), step).lease_expired == 0
+        assert take_each(engine.maintenance.run_all(), step).lease_expired == 0
         assert broker.stats("q").leased == 2

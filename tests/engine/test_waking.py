@@ -25,7 +25,7 @@ SOON = 30
 @pytest.fixture
 def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
     monkeypatch.setattr(waiting, "SAFETY", 3600.0)
-    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", maintenance=False) as broker:
         broker.receive("q", wait=0.2)  # whoever waits first is woken once, as another process may have written before
         yield broker
 
@@ -71,7 +71,7 @@ def test_nobody_is_told_of_what_is_not_there_to_see_yet(tmp_path: Path, kind: st
     """Whoever is woken looks at once, and then waits for the next to come."""
     seen: list[int] = []
     url = new_database(kind, tmp_path).url
-    with rowq.connect(url, upkeep=False) as broker, rowq.connect(url, upkeep=False) as other:
+    with rowq.connect(url, maintenance=False) as broker, rowq.connect(url, maintenance=False) as other:
 
         def look(notification: Notification) -> None:
             seen.append(other.stats("q").ready)

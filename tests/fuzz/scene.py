@@ -21,10 +21,10 @@ COUNT = 20
 
 
 @contextmanager
-def scene(kind: str, folder: Path, doors: Sequence[CompatApi] = (), limits: Limits | None = None) -> Iterator[Server]:
+def scene(kind: str, folder: Path, compat: Sequence[CompatApi] = (), limits: Limits | None = None) -> Iterator[Server]:
     """Afterwards the server still serves, every known message is there once, nobody is left over, and the tables agree with each other."""
     url = new_database(kind, folder).url
-    with serving(folder, key("admin", "admin"), url=url, doors=doors, limits=limits) as server:
+    with serving(folder, key("admin", "admin"), url=url, compat=compat, limits=limits) as server:
         filled(server)
         sent = asked(server, "messages", {"messages": [{"payload": number, "group": "one"} for number in range(COUNT)]})["ids"]
         yield server

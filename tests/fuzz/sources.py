@@ -56,7 +56,7 @@ def manifests(data: bytes) -> None:
 @target(
     '[server]\nport = 9000\nurl = "sqlite:///a.db"\n[[server.keys]]\nname = "a"\nscopes = ["send"]\nsecret = "s"\n',
     '[server.defaults]\nlease_ms = 1000\nbackoff_ms = [1, 2]\nschema = {type = "object"}\n',
-    '[doors.forq]\nqueue_ttl_hours = 5\n[doors.keyval]\nqueue = "kv"\n[doors.queueti]\ndelete_reaper_schedule = "@daily"\n',
+    '[compat.forq]\nqueue_ttl_hours = 5\n[compat.keyval]\nqueue = "kv"\n[compat.queueti]\ndelete_reaper_schedule = "@daily"\n',
 )
 def configurations(data: bytes) -> None:
     with refusing():

@@ -180,10 +180,10 @@ class Time:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Maintain:
     def happen(self, world: World) -> None:
-        world.broker.sweep()
-        world.model.sweep()
+        world.broker.maintain()
+        world.model.maintain()
 
 
 @dataclass(frozen=True)
@@ -230,9 +230,9 @@ _kinds: dict[str, st.SearchStrategy[Event]] = {
     "time": st.builds(Time, _seconds),
     "extend": st.builds(Extend, _which, _leases),
     "redrive": st.builds(Redrive, st.booleans()),
-    "sweep": st.just(Sweep()),
+    "maintain": st.just(Maintain()),
     "accident": _accidents,
 }
-_weights = ["send"] * 4 + ["work"] * 5 + ["settle"] * 4 + ["time"] * 3 + ["extend", "redrive", "sweep", "accident"]
+_weights = ["send"] * 4 + ["work"] * 5 + ["settle"] * 4 + ["time"] * 3 + ["extend", "redrive", "maintain", "accident"]
 
 events = st.sampled_from(_weights).flatmap(_kinds.__getitem__)

@@ -134,7 +134,7 @@ class Model:
         self._finish(entry, "deleted", "none")
         self._call_up()
 
-    def sweep(self) -> None:
+    def maintain(self) -> None:
         """Leases that ran out less than a second ago are left alone: their consumers may only be a little late."""
         self._take_up(self.now - 1_000)
         self._expire(self.of(*WAITING))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.histories.events import Event, Extend, Purge, Redrive, Reopen, Send, Settle, Settlement, Sweep, Time, Transaction
+from tests.histories.events import Event, Extend, Maintain, Purge, Redrive, Reopen, Send, Settle, Settlement, Time, Transaction
 from tests.histories.test_histories import EXAMPLES, SETTINGS
 from tests.histories.world import World
 
@@ -79,7 +79,7 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
     ),
     "a lease that ran out a moment ago is not swept away": (
         "the defaults",
-        [Send([{}]), Transaction("q", 1, 1, []), Time(1.5), Sweep(), Settle(1, Settlement("ack"))],
+        [Send([{}]), Transaction("q", 1, 1, []), Time(1.5), Maintain(), Settle(1, Settlement("ack"))],
     ),
 }
 

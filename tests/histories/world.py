@@ -88,8 +88,8 @@ class World:
             if not self.model.of(*WAITING, "leased"):
                 break
             self.clock.advance(3_600)
-            self.broker.sweep()
-            self.model.sweep()
+            self.broker.maintain()
+            self.model.maintain()
             self.receive("q", 1_000, None)
             current = self.current()
             self.settle(current, self.broker.ack_many([delivery for delivery, _ in current]), self.model.ack)
@@ -128,4 +128,4 @@ class World:
 
     def _open(self) -> Broker:
         url = self._url if self.has_soft_limits else f"{self._url}?durability=normal"  # a server of tests does not sync anyway
-        return rowq.connect(url, clock=self.clock, upkeep=False, defaults=self._settings)
+        return rowq.connect(url, clock=self.clock, maintenance=False, defaults=self._settings)

@@ -14,7 +14,7 @@ from tests.support.database import Database
 
 @pytest.fixture
 def broker(database: Database, clock: ManualClock) -> Iterator[Broker]:
-    with rowq.connect(database.url, clock=clock, upkeep=False) as broker:
+    with rowq.connect(database.url, clock=clock, maintenance=False) as broker:
         yield broker
 
 

@@ -57,7 +57,7 @@ def test_what_a_stream_holds_has_no_time_limit(broker: Broker, ledger: Ledger, c
     held = ledger.claim(STREAM, ["orders"])
     assert ledger.take(STREAM, held.epoch, 0, 10) == 1
     clock.advance(86_400 * 365)
-    broker.sweep()
+    broker.maintain()
     assert broker.receive("orders", max=10) == []
     assert payloads(ledger, 0, 1) == ["plain", "with a deadline", "with a ttl"]
     ledger.ack(STREAM, held.epoch, 1)

@@ -22,7 +22,7 @@ def test_what_a_stream_holds_arrives_ready_and_in_order(broker: Broker, ledger: 
     elsewhere = database.elsewhere()
     (report,) = copy(database.url, elsewhere.url)
     assert report.copied == 6
-    with rowq.connect(elsewhere.url, upkeep=False) as target:
+    with rowq.connect(elsewhere.url, maintenance=False) as target:
         target.resume("orders")
         read = []
         while deliveries := target.receive("orders", max=10):

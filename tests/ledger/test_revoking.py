@@ -152,7 +152,7 @@ def test_what_a_stream_holds_is_neither_deleted_nor_purged(broker: Broker, ledge
         broker.delete_queue("orders")
     assert broker.purge("orders", states=["ready", "leased"]) == 1
     clock.advance(3600)
-    broker.sweep()
+    broker.maintain()
     assert payloads(ledger, 0, batch) == [1, 2]
     ledger.ack(STREAM, held.epoch, batch)
     broker.delete_queue("orders")

@@ -25,7 +25,7 @@ REVOKES = 50
 
 def test_a_stream_and_consumers_share_a_queue_without_loss(database: Database) -> None:
     sent = threading.Event()
-    with rowq.connect(database.url, upkeep=False) as broker, ThreadPoolExecutor(8) as pool:
+    with rowq.connect(database.url, maintenance=False) as broker, ThreadPoolExecutor(8) as pool:
         sending = [pool.submit(_send, database.url, number) for number in range(SENDERS)]
         taking = [pool.submit(_stream, database.url, "one", sent), pool.submit(_stream, database.url, "two", sent)]
         taking += [pool.submit(_consume, database.url, sent) for _ in range(2)]
@@ -41,7 +41,7 @@ def test_a_stream_and_consumers_share_a_queue_without_loss(database: Database) -
 def test_holders_that_take_a_stream_from_each_other_lose_and_double_nothing(database: Database) -> None:
     """Each applies a batch once, as a sink does that remembers numbers; whoever was ousted claims again."""
     applied: dict[int, list[int]] = {}
-    with rowq.connect(database.url, upkeep=False) as broker, ThreadPoolExecutor(3) as pool:
+    with rowq.connect(database.url, maintenance=False) as broker, ThreadPoolExecutor(3) as pool:
         broker.send_many("orders", list(range(300)))
         for future in [pool.submit(_contend, database.url, applied) for _ in range(3)]:
             future.result()
@@ -52,7 +52,7 @@ def test_holders_that_take_a_stream_from_each_other_lose_and_double_nothing(data
 
 def test_a_stream_that_is_revoked_again_and_again_reads_everything(database: Database) -> None:
     is_over = threading.Event()
-    with rowq.connect(database.url, upkeep=False) as broker, ThreadPoolExecutor(2) as pool:
+    with rowq.connect(database.url, maintenance=False) as broker, ThreadPoolExecutor(2) as pool:
         broker.send_many("orders", [Draft(number, group=str(number % 7)) for number in range(200)])
         revoking = pool.submit(_revoke, database.url, is_over)
         settled = _persist(broker, database.url)
@@ -65,7 +65,7 @@ def test_a_stream_that_is_revoked_again_and_again_reads_everything(database: Dat
 
 
 def _send(url: str, sender: int) -> None:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         for start in range(sender * EACH, (sender + 1) * EACH, 20):
             drafts = [Draft(number, group=str(number % 5) if number % 2 else None) for number in range(start, start + 20)]
             broker.send_many("orders", drafts)
@@ -78,7 +78,7 @@ def _is_empty(broker: Broker) -> bool:
 
 def _stream(url: str, name: str, sent: threading.Event) -> list[Any]:
     read: list[Any] = []
-    with open_ledger(url) as ledger, rowq.connect(url, upkeep=False) as broker:
+    with open_ledger(url) as ledger, rowq.connect(url, maintenance=False) as broker:
         held = ledger.claim(name, ["orders"])
         start = held.acked
         while True:
@@ -91,7 +91,7 @@ def _stream(url: str, name: str, sent: threading.Event) -> list[Any]:
 
 def _consume(url: str, sent: threading.Event) -> list[Any]:
     read: list[Any] = []
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         while True:
             deliveries = broker.receive("orders", max=5, wait=0.05)
             if not deliveries and sent.is_set() and _is_empty(broker):

@@ -30,7 +30,7 @@ def run(script: str, folder: Path, source: str, target: str, programs: str = "")
 
 def live_until_the_backup(url: str) -> tuple[str, str]:
     """A message that is under a lease when it is made, and one that waits for another with the same group."""
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         broker.configure("q", max_attempts=7)
         leased, waiting = broker.send("q", {"number": 1}, group="g"), broker.send("q", {"number": 2}, group="g")
         broker.receive("q", lease=0.05)

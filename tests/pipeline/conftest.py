@@ -32,5 +32,5 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def broker(url: str) -> Iterator[rowq.Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker

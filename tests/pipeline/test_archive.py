@@ -49,7 +49,7 @@ def any_database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 
 def test_every_line_is_in_the_lake_once_and_more_come_with_the_next_run(spark: SparkSession, any_database: Database, lake: Path) -> None:
     url = any_database.url
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         work_off(broker, 6)
         assert archive(spark, url, lake, segment_lines=10) == 6 + 19  # and the line that tells of the settings
         assert archive(spark, url, lake) == 0
@@ -64,7 +64,7 @@ def test_every_line_is_in_the_lake_once_and_more_come_with_the_next_run(spark: S
 
 def test_a_purge_leaves_the_database_and_not_the_lake(spark: SparkSession, database: Database, lake: Path) -> None:
     url = database.url
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         work_off(broker, 4)
         expected = {kind: hot(url, kind) for kind in KINDS}
         pipeline.archive(spark, url, lake, purge_after_ms=3_600_000)
@@ -123,7 +123,7 @@ def test_an_archive_that_ends_at_any_step_goes_on(
     spark: SparkSession, database: Database, lake: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     url = database.url
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         work_off(broker, 3)
         expected = {kind: hot(url, kind) for kind in KINDS}
         with monkeypatch.context() as patch:
@@ -159,7 +159,7 @@ def test_lines_of_a_transaction_that_is_still_open_come_with_the_next_run(
     spark: SparkSession, tmp_path: Path, lake: Path, kind: str
 ) -> None:
     database = new_database(kind, tmp_path)
-    with rowq.connect(database.url, upkeep=False) as broker, closing(database.connection()) as connection:
+    with rowq.connect(database.url, maintenance=False) as broker, closing(database.connection()) as connection:
         work_off(broker, 3)
         broker.within(connection).send("orders", "early, and late")
         work_off(broker, 3, "others")  # has higher numbers, and is there at once
@@ -173,12 +173,12 @@ def test_lines_of_a_transaction_that_is_still_open_come_with_the_next_run(
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_four_writers_beside_an_archive_miss_no_line(spark: SparkSession, tmp_path: Path, lake: Path, kind: str) -> None:
     url = new_database(kind, tmp_path).url
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         broker.configure("orders", keep="body")
     is_enough, rounds = threading.Event(), [0] * 4
 
     def write(number: int) -> None:
-        with rowq.connect(url, upkeep=False) as broker:
+        with rowq.connect(url, maintenance=False) as broker:
             while not is_enough.wait(0.01):
                 broker.send_many("orders", list(range(5)))
                 broker.ack_many(broker.receive("orders", max=5))
@@ -274,7 +274,7 @@ def test_a_file_that_is_missing_keeps_the_lines_in_the_database(spark: SparkSess
 
 def test_a_restored_database_is_refused(spark: SparkSession, tmp_path: Path, lake: Path) -> None:
     database = SqliteDatabase(tmp_path)
-    with rowq.connect(database.url, upkeep=False) as broker:
+    with rowq.connect(database.url, maintenance=False) as broker:
         work_off(broker, 5)
     backup = tmp_path / "backup.db"
     shutil.copy(database.path, backup)
@@ -319,7 +319,7 @@ def test_the_lake_of_another_database_is_refused(spark: SparkSession, url: str, 
     work_off(broker, 2)
     pipeline.archive(spark, url, lake)
     other = new_database("sqlite", tmp_path).elsewhere().url
-    with rowq.connect(other, upkeep=False) as stranger:
+    with rowq.connect(other, maintenance=False) as stranger:
         work_off(stranger, 2)
     with pytest.raises(LakeMismatch, match="another database"):
         pipeline.archive(spark, other, lake)
@@ -331,7 +331,7 @@ def test_a_server_is_no_database(lake: Path) -> None:
 
 
 def test_days_are_read_alone(spark: SparkSession, url: str, clock: ManualClock, lake: Path) -> None:
-    with rowq.connect(url, upkeep=False, clock=clock) as broker:  # no midnight comes in between
+    with rowq.connect(url, maintenance=False, clock=clock) as broker:  # no midnight comes in between
         work_off(broker, 3)
     pipeline.archive(spark, url, lake)
     day = Lake(lake).snapshot().files_of("history")[0].date

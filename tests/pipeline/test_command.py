@@ -54,7 +54,7 @@ def test_the_way_of_messages_through_all_commands(
     run_with_spark: Run, url: str, broker: rowq.Broker, clock: ManualClock, lake: Path, tmp_path: Path
 ) -> None:
     run = run_with_spark
-    with rowq.connect(url, upkeep=False, clock=clock) as of_one_day:  # no midnight comes in between
+    with rowq.connect(url, maintenance=False, clock=clock) as of_one_day:  # no midnight comes in between
         work_off(of_one_day, 6)
     assert run("pipeline", "archive", str(lake), "--dry-run").out == "25 lines to archive; nothing was changed\n"
     assert not lake.exists()

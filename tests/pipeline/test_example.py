@@ -58,12 +58,12 @@ def test_orders_become_sums_by_hour(program: str, request: pytest.FixtureRequest
     told = run(url, folder)
     assert told[0] == "09:00 Berlin     7 orders    335.81"
     assert sum(int(line.split()[2]) for line in told) == 40
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         assert take_sums(broker) == 40
         assert broker.stats("orders").depth == 0
         broker.send("orders", {"order": 1, "city": "Oslo", "amount": 1, "at": "2026-01-31T12:15:00Z"})
     assert len(run(url, folder)) == 9
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         assert take_sums(broker) == 20
 
 

@@ -123,7 +123,7 @@ def test_of_two_first_runs_at_the_same_moment_one_is_the_first(
         except InvalidArgument as refusal:
             return str(refusal)
 
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         let_die(broker, ["a", "b"])
         monkeypatch.setattr(replay, "read_course", look)
         answers = together(lambda: run("a"), lambda: run(second))
@@ -135,7 +135,7 @@ def test_of_two_first_runs_at_the_same_moment_one_is_the_first(
 
 def test_archived_messages_are_sent_again_as_new_ones(spark: SparkSession, database: Database, lake: Path) -> None:
     url = database.url
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         ids = work_off(broker, 7)
         broker.send("orders", b"\x00\xff", key="k", group="g", priority=3)
         broker.ack(broker.receive("orders")[0])
@@ -169,7 +169,7 @@ def test_a_replay_that_was_cut_off_goes_on(
             return True
         raise Killed(moment)
 
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         work_off(broker, 10)
         pipeline.archive(spark, url, lake)
         with monkeypatch.context() as patch:

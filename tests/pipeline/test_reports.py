@@ -34,7 +34,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def broker(url: str, clock: ManualClock) -> Iterator[rowq.Broker]:
-    with rowq.connect(url, upkeep=False, clock=clock) as broker:
+    with rowq.connect(url, maintenance=False, clock=clock) as broker:
         yield broker
 
 
@@ -199,6 +199,6 @@ def test_a_report_of_nothing_is_refused(spark: SparkSession) -> None:
 def test_a_lake_and_the_database_of_another_are_refused(spark: SparkSession, source: Source, url: str, lake: Path, tmp_path: Path) -> None:
     pipeline.archive(spark, url, lake)
     other = new_database("sqlite", tmp_path).elsewhere().url
-    rowq.connect(other, upkeep=False).close()
+    rowq.connect(other, maintenance=False).close()
     with pytest.raises(LakeMismatch):
         pipeline.reports(spark, Source(lake=lake, url=other))

@@ -21,13 +21,13 @@ KEPT: Kind = "history"
 
 @pytest.fixture
 def broker(database: Database) -> Iterator[rowq.Broker]:
-    with rowq.connect(database.url, upkeep=False) as broker:
+    with rowq.connect(database.url, maintenance=False) as broker:
         yield broker
 
 
 @pytest.fixture
 def engine(broker: rowq.Broker, database: Database) -> Iterator[Engine]:
-    with closing(open_engine(database.url, upkeep=False, migrate=False)) as engine:
+    with closing(open_engine(database.url, maintenance=False, migrate=False)) as engine:
         yield engine
 
 

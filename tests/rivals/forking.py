@@ -49,7 +49,7 @@ def use(broker: rowq.Broker, receipt: str) -> None:
         "stats": lambda: broker.stats("q"),
         "walk": lambda: next(broker.walk("q"), None),
         "configure": lambda: broker.configure("q", max_attempts=9),
-        "sweep": broker.sweep,
+        "maintain": broker.maintain,
     }
     for verb, call in verbs.items():
         try:
@@ -85,7 +85,7 @@ def in_use(url: str) -> None:
 
 def between_locks(url: str) -> None:
     """Forks at the moment that another thread, which the child will not have, holds a lock of the broker."""
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         children = []
         for line in lines_of(broker._engine):
             with line._line.mutex:

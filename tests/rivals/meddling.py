@@ -43,8 +43,8 @@ def expire(broker: rowq.Broker, choose: random.Random) -> int:
     return len(broker.send_many("q", drafts))
 
 
-def sweep(broker: rowq.Broker, choose: random.Random) -> int:
-    return broker.sweep().expired
+def maintain(broker: rowq.Broker, choose: random.Random) -> int:
+    return broker.maintain().expired
 
 
 def work_on_dead_letters(broker: rowq.Broker, choose: random.Random) -> int:
@@ -61,7 +61,16 @@ def configure(broker: rowq.Broker, choose: random.Random) -> int:
     return 1
 
 
-DEEDS: list[Callable[[rowq.Broker, random.Random], int]] = [redrive, delete, expire, expire, sweep, work_on_dead_letters, configure, purge]
+DEEDS: list[Callable[[rowq.Broker, random.Random], int]] = [
+    redrive,
+    delete,
+    expire,
+    expire,
+    maintain,
+    work_on_dead_letters,
+    configure,
+    purge,
+]
 
 
 def meddle(broker: rowq.Broker, name: str, stop: threading.Event) -> None:

@@ -38,7 +38,7 @@ def announce(broker: rowq.Broker) -> None:
 def main(url: str, *how: str) -> None:
     if "listening" in how:
         waiting.SAFETY = float("inf")
-    with rowq.connect(url, upkeep="alone" not in how) as broker:
+    with rowq.connect(url, maintenance="alone" not in how) as broker:
         say("ready")
         for line in sys.stdin:
             obey(broker, *msgspec.json.decode(line, type=tuple[str, list[Any], dict[str, Any]]))

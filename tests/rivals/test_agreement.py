@@ -27,7 +27,7 @@ LIMIT = 40
 @pytest.fixture
 def brokers(url: str) -> Iterator[list[rowq.Broker]]:
     """As different processes would be: nothing is shared but the database."""
-    opened = [rowq.connect(url, upkeep=False) for _ in range(4)]
+    opened = [rowq.connect(url, maintenance=False) for _ in range(4)]
     yield opened
     for broker in opened:
         broker.close()

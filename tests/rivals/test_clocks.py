@@ -50,7 +50,7 @@ def astray(request: pytest.FixtureRequest, url: str, tmp_path_factory: pytest.Te
 
 @pytest.fixture
 def broker(url: str) -> Iterator[rowq.Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker
 
 
@@ -83,8 +83,8 @@ def test_a_lease_lasts_as_long_as_it_says_whoever_holds_it(astray: Rival, broker
     (here,) = broker.receive(q, lease=HOUR / 2)
     (there,) = astray.ask("receive", [q], {"lease": HOUR / 2})
     assert broker.receive(q) == astray.ask("receive", [q], {}) == []
-    astray.ask("sweep", [], {})
-    broker.sweep()
+    astray.ask("maintain", [], {})
+    broker.maintain()
     assert broker.stats(q).leased == 2
     now = time.time() * SECOND
     for until in (here.lease_until, there["lease_until"]):
@@ -108,11 +108,11 @@ def test_a_lease_that_has_run_out_is_taken_over_whoever_held_it(astray: Rival, b
 
 def test_a_ttl_ends_when_it_ends_whoever_looks(astray: Rival, broker: rowq.Broker, q: str) -> None:
     broker.send(q, "long", ttl=HOUR / 2)
-    astray.ask("sweep", [], {})
+    astray.ask("maintain", [], {})
     assert [found["payload"] for found in astray.ask("receive", [q], {})] == ["long"]
     id = broker.send(q, "short", ttl=SPAN)
     astray.ask("send", [q, "short"], {"ttl": SPAN})
-    eventually(lambda: astray.ask("sweep", [], {}) and broker.stats(q).dead == 2)
+    eventually(lambda: astray.ask("maintain", [], {}) and broker.stats(q).dead == 2)
     assert abs(broker.get(id).sent_at - time.time() * SECOND) < ABOUT
 
 

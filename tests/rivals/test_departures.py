@@ -49,7 +49,7 @@ def test_closing_right_after_cancelling_is_quiet_and_keeps_everything(url: str) 
     """What a cancelled receiver was given is released, or comes back with its lease; no thread ends with an error."""
 
     async def main() -> None:
-        async with rowq.connect_async(url, upkeep=False) as broker:
+        async with rowq.connect_async(url, maintenance=False) as broker:
             await broker.send_many("q", range(20))
             tasks = [asyncio.create_task(broker.receive("q", max=2, lease=600)) for _ in range(10)]
             await asyncio.sleep(0)
@@ -60,5 +60,5 @@ def test_closing_right_after_cancelling_is_quiet_and_keeps_everything(url: str) 
 
     for _ in range(10):
         asyncio.run(main())
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         assert broker.stats("q").depth == 200

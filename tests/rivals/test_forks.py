@@ -8,7 +8,7 @@ import rowq
 from tests.rivals.process import Rival, Start
 from tests.support.tables import faults_of
 
-VERBS = ("send", "receive", "ack", "stats", "walk", "configure", "sweep")
+VERBS = ("send", "receive", "ack", "stats", "walk", "configure", "maintain")
 
 
 def forked(start: Start, url: str, how: str) -> Rival:

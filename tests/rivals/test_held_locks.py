@@ -28,7 +28,7 @@ PATIENCE = 100
 def broker(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[rowq.Broker]:
     """It remembers the settings of a queue for as long as a test takes, and sweeps only when it is told to."""
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
-    with rowq.connect(url, timeout=PATIENCE, upkeep=False) as broker:
+    with rowq.connect(url, timeout=PATIENCE, maintenance=False) as broker:
         yield broker
 
 
@@ -48,7 +48,7 @@ def test_others_send_receive_and_ack_while_an_application_holds_what_some_wait_f
         return [delivery.id for delivery in deliveries]
 
     broker.configure("q", lease=60)
-    with closing(own_connection(url)) as own, rowq.connect(url, upkeep=False) as other:
+    with closing(own_connection(url)) as own, rowq.connect(url, maintenance=False) as other:
         of_the_application = broker.within(own).send("q", "of the application", **held)
         waiting = [Background(lambda: broker.send("q", "of one who waits", **held)) for _ in range(3)]
         others = Crowd([send({}), send({"key": "another"}), send({"group": "another"}), handle, handle])
@@ -91,7 +91,7 @@ def test_a_message_that_an_application_acks_in_a_long_transaction_is_nobody_else
         broker.within(own).ack(delivery)
         eventually(lambda: broker._engine.clock.now() > delivery.lease_until)
         assert Background(lambda: broker.receive("q", wait=0.3)).result(SOON) == []
-        assert Background(broker.sweep).result(SOON)
+        assert Background(broker.maintain).result(SOON)
         broker.send("q", "quick")
         assert [other.payload for other in broker.receive("q", wait=30)] == ["quick"]
         own.commit()

@@ -36,7 +36,7 @@ def _have_met_messages(operators: list[Rival]) -> bool:
     for rival in operators:
         for deed, count in rival.said("did"):
             met[deed] += count
-    return all(met[deed] for deed in ("redrive", "purge", "delete", "expire", "sweep", "work_on_dead_letters"))
+    return all(met[deed] for deed in ("redrive", "purge", "delete", "expire", "maintain", "work_on_dead_letters"))
 
 
 def test_a_delete_finds_a_message_wherever_consumers_have_moved_it_meanwhile(begin: Start, url: str) -> None:

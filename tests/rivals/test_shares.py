@@ -19,7 +19,7 @@ def test_every_message_is_handled_once_whoever_shares(url: str, broker: rowq.Bro
 
     def consume(number: int) -> list[str]:
         handled: list[str] = []
-        with rowq.connect(url, upkeep=False) as own:
+        with rowq.connect(url, maintenance=False) as own:
             me = own.register("q", dead_after=600)
             while own.stats("q").depth:
                 deliveries = own.receive("q", max=1 + number * 7, share=_share(number, me))
@@ -62,7 +62,7 @@ def test_consumers_that_beat_together_hold_up_nobody(url: str, broker: rowq.Brok
         broker.register("q", dead_after=0.001)
 
     def live(number: int) -> int:
-        with rowq.connect(url, upkeep=False) as own:
+        with rowq.connect(url, maintenance=False) as own:
             me = own.register("q", dead_after=600)
             for _ in range(30):
                 me = own.beat("q", me.id, dead_after=600, remove_dead=number % 2 == 0)

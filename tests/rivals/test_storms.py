@@ -134,7 +134,7 @@ def test_operators_among_the_workers_disturb_nobody(broker: Broker, url: str) ->
             broker.pause("q")
             broker.resume("q")
             broker.redrive("q")
-            broker.sweep()
+            broker.maintain()
             broker.queues()
 
     def handle(delivery: Delivery) -> None:

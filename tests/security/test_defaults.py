@@ -41,7 +41,7 @@ CLOSED = [route for route in ROUTES if route.right is not None]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Without keys."""
-    with serving(tmp_path_factory.mktemp("open"), doors=doors()) as server:
+    with serving(tmp_path_factory.mktemp("open"), compat=doors()) as server:
         yield server
 
 

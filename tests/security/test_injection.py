@@ -53,7 +53,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module")
 def broker(database: Database) -> Iterator[Broker]:
-    with rowq.connect(database.url, upkeep=False) as broker:
+    with rowq.connect(database.url, maintenance=False) as broker:
         broker.send(BYSTANDER, "salary-of-ada", key="k")
         yield broker
 
@@ -62,7 +62,7 @@ def broker(database: Database) -> Iterator[Broker]:
 def server(database: Database, broker: Broker) -> Iterator[Server]:
     loop = LoopThread()
     try:
-        server = Server(loop, database.url, doors=doors())
+        server = Server(loop, database.url, compat=doors())
         yield server
         server.stop()
     finally:
@@ -123,7 +123,7 @@ _NAMED: dict[str, Callable[[Broker, str], object]] = {
     "state": lambda broker, text: broker.browse("q", state=text),
     "states": lambda broker, text: broker.purge("q", states=[text]),
     "cursor": lambda broker, text: broker.browse("q", after=text),
-    "sweep": lambda broker, text: broker.run_sweep(text),
+    "sweep": lambda broker, text: broker.run_maintenance(text),
     "consumer": lambda broker, text: broker.beat("q", text),
     "stream": lambda broker, text: broker.revoke_stream(text),
     "id": lambda broker, text: broker.get(text),

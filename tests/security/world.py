@@ -14,7 +14,7 @@ from rowq.model.access import SCOPES
 from rowq.server.api.examples import BODIES, PATHS, QUERIES
 from rowq.server.api.routes import ROUTES
 from rowq.server.auth.authentication import Authenticator
-from rowq.server.compat.registry import NAMES, open_doors, to_options
+from rowq.server.compat.registry import NAMES, open_apis, to_options
 from rowq.spark.ledger import Ledger
 from tests.security import expected
 from tests.security.expected import Expected
@@ -53,7 +53,7 @@ class Told(NamedTuple):
 
 
 def doors() -> Any:
-    return open_doors(NAMES, {name: to_options(name, said, "the test") for name, said in _OF_DOORS.items()})
+    return open_apis(NAMES, {name: to_options(name, said, "the test") for name, said in _OF_DOORS.items()})
 
 
 class World:
@@ -120,7 +120,7 @@ class World:
 
 @contextmanager
 def world(folder: Path) -> Iterator[World]:
-    with serving(folder, key("admin", "admin"), doors=doors()) as server:
+    with serving(folder, key("admin", "admin"), compat=doors()) as server:
         yield World(server)
 
 

@@ -99,7 +99,7 @@ class TestSources:
             "access_log": True,
             "otel": True,
             "metrics": True,
-            "doors": "forq,keyval",
+            "compat": "forq,keyval",
         }
         assert set(values) == set(SCALARS)
         expected = Config(**values)

@@ -51,7 +51,7 @@ class Watched:
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    with rowq.connect(f"sqlite:///{tmp_path}/q.db", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{tmp_path}/q.db", maintenance=False) as broker:
         yield broker
 
 

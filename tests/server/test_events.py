@@ -102,7 +102,7 @@ def test_a_lease_that_ran_out_makes_room(server: Server) -> None:
 def test_an_extended_lease_makes_no_room(tmp_path: Path, quick: None) -> None:
     """The stream looks between two pings: then the first lease is over, and the second is not."""
     clock = ManualClock()
-    with serving(tmp_path, clock=clock, upkeep=False) as server:
+    with serving(tmp_path, clock=clock, maintenance=False) as server:
         send(server, 1, 2)
         with listen(server, "?in_flight=1&ping_ms=100&lease_ms=400") as stream:
             settle(server, "extend", stream.event()[1], lease_ms=60_000)

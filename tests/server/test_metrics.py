@@ -39,7 +39,7 @@ class Observed:
         self.clock = ManualClock()
         self.seconds = Seconds()
         self.url = f"sqlite:///{path / 'jobs.db'}"
-        self.broker = rowq.connect(self.url, clock=self.clock, upkeep=False)
+        self.broker = rowq.connect(self.url, clock=self.clock, maintenance=False)
         self.meter = Meter(**options)
         self.broker._engine.attach(self.meter)
         self.metrics = Metrics(self.broker._engine, self.meter, monotonic=self.seconds)
@@ -173,7 +173,7 @@ def test_a_queue_that_another_process_deleted_is_gone_with_the_next_count(observ
     broker.send("q", 1)
     broker.send("stays", 1)
     assert queues_in(observed.scrape()) == {"q", "stays"}
-    with rowq.connect(observed.url, upkeep=False) as other:
+    with rowq.connect(observed.url, maintenance=False) as other:
         other.delete_queue("q")
     observed.later(FRESH)
     assert queues_in(observed.scrape()) == {"stays"}

@@ -146,7 +146,7 @@ class TestMeter:
     def test_the_metrics_of_a_queue_that_somebody_else_deleted_disappear(self, worker_state: WorkerState, tmp_path: Path) -> None:
         seconds, clock = Seconds(), ManualClock()
         url = f"sqlite:///{tmp_path / 'jobs.db'}"
-        brokers = [rowq.connect(url, clock=clock, upkeep=False) for _ in range(2)]
+        brokers = [rowq.connect(url, clock=clock, maintenance=False) for _ in range(2)]
         meters = [SharedMeter(worker_state, worker) for worker in range(2)]
         for broker, meter in zip(brokers, meters, strict=True):
             broker._engine.attach(meter)
@@ -155,7 +155,7 @@ class TestMeter:
             meter.publish()
         metrics = [Metrics(broker._engine, meter, monotonic=seconds) for broker, meter in zip(brokers, meters, strict=True)]
         assert all('rowq_messages_sent_total{queue="q"} 2.0' in asyncio.run(each.render()).decode() for each in metrics)
-        with rowq.connect(url, clock=clock, upkeep=False) as somebody:
+        with rowq.connect(url, clock=clock, maintenance=False) as somebody:
             somebody.purge("q")
             somebody.delete_queue("q")
         seconds.now += FRESH

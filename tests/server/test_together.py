@@ -25,7 +25,7 @@ def test_requests_that_arrive_together_are_written_together(tmp_path: Path) -> N
         async with rowq.connect_async(url) as broker:
             return await asyncio.gather(*(broker.send("q", number) for number in range(CROWD)))
 
-    with serving(tmp_path, upkeep=False) as server:
+    with serving(tmp_path, maintenance=False) as server:
         writer = server.engine._group_commit
         assert isinstance(writer, GroupCommit)
         writer.hold_still()
@@ -43,7 +43,7 @@ def test_requests_that_arrive_together_are_written_together(tmp_path: Path) -> N
 @pytest.mark.parametrize(("hours", "is_known"), [(0.9, True), (1.1, False)])
 def test_the_answer_to_a_request_is_kept_for_an_hour(tmp_path: Path, hours: float, is_known: bool) -> None:
     clock = ManualClock()
-    with serving(tmp_path, clock=clock, upkeep=False) as server:
+    with serving(tmp_path, clock=clock, maintenance=False) as server:
 
         def send() -> str:
             answer = ask(server, "POST", "/v1/queues/q/messages", {"payload": 1}, headers={"idempotency-key": "k"})

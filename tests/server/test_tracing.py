@@ -16,7 +16,7 @@ from opentelemetry.trace import NoOpTracerProvider, SpanKind, StatusCode
 
 from rowq.errors import QueueFull
 from rowq.model.draft import MAX_HEADER_BYTES, Prepared
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from rowq.server.tracing import Tracing, open_tracing
 from rowq.store.dialect import Row
 from tests.server.support import ask, serving
@@ -218,7 +218,7 @@ def test_a_retry_with_another_trace_is_the_same_request(tmp_path: Path, tracing:
 
 
 def test_a_door_carries_a_trace_as_the_routes_do(tmp_path: Path, tracing: Tracing, exporter: InMemorySpanExporter) -> None:
-    with serving(tmp_path, doors=open_doors(("keyval",), {})) as server:
+    with serving(tmp_path, compat=open_apis(("keyval",), {})) as server:
         server.service.tracing = tracing
         parent = {"traceparent": PARENT}
         assert ask(server, "POST", "/keyval/api/queue/enqueue", {"value": 1}, headers=parent).status == 200

@@ -145,7 +145,7 @@ def assert_one_look_at_a_time(looks: Callable[[], float], every: float) -> None:
 
 def test_many_idle_waiters_cost_one_look_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "SAFETY", 0.1)
-    with serving(tmp_path, upkeep=False) as server, ExitStack() as stack:
+    with serving(tmp_path, maintenance=False) as server, ExitStack() as stack:
         waiters(stack, server.port, FEW)
         eventually(lambda: server.engine.waiting == FEW)
         meter = server.engine.meter

@@ -166,7 +166,7 @@ def test_a_run_with_available_now_takes_what_was_there_and_ends(stream: Open, br
 
 def test_a_run_with_available_now_takes_what_has_fallen_due(stream: Open, url: str) -> None:
     """Where nobody else is there to see that it has."""
-    with rowq.connect(url, upkeep=False) as alone:
+    with rowq.connect(url, maintenance=False) as alone:
         alone.send("orders", 1, delay=0.01)
 
     def finds_it() -> bool:

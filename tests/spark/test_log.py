@@ -151,13 +151,13 @@ def test_lines_that_a_restored_database_has_put_into_a_gap_are_noticed(log: Open
 def test_a_checkpoint_whose_last_line_has_gone_by_its_age_goes_on(log: Open, broker: rowq.Broker, url: str) -> None:
     reader = log()
     clock = rowq.ManualClock()
-    with rowq.connect(url, clock=clock, upkeep=False) as old:
+    with rowq.connect(url, clock=clock, maintenance=False) as old:
         old.configure("orders", audit_retention=10)
         old.send_many("orders", list(range(3)))
         before = reader.latestOffset(reader.initialOffset(), ALL)
         assert before["landmark"][0] == before["line"]
         clock.advance(60)
-        old.sweep()
+        old.maintain()
     assert reader.latestOffset(before, ALL) == before
     broker.send("orders", 1)
     assert len(lines(reader, before, reader.latestOffset(before, ALL))) == 1

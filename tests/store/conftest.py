@@ -37,7 +37,7 @@ def connect(path: Path) -> Iterator[Connect]:
     opened: list[Broker] = []
 
     def open_one(parameters: str = "", **options: Any) -> Broker:
-        opened.append(rowq.connect(f"sqlite:///{path}{parameters}", upkeep=False, **options))
+        opened.append(rowq.connect(f"sqlite:///{path}{parameters}", maintenance=False, **options))
         return opened[-1]
 
     yield open_one

@@ -43,7 +43,7 @@ def run(request: pytest.FixtureRequest, url: str) -> Run:
 
     async def running(shop: Shop) -> None:
         async with (
-            rowq.connect_async(url, upkeep=False) as broker,
+            rowq.connect_async(url, maintenance=False) as broker,
             await psycopg.AsyncConnection.connect(url) as connection,
         ):
             await connection.execute("CREATE TABLE orders (name TEXT)")

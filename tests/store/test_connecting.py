@@ -29,7 +29,7 @@ def break_migrations(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
 
 def test_a_connection_that_breaks_is_opened_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = break_migrations(monkeypatch, 2)
-    with rowq.connect(database.url, upkeep=False) as broker:
+    with rowq.connect(database.url, maintenance=False) as broker:
         assert broker.send("q", 1)
     assert len(tries) == 3
 
@@ -37,4 +37,4 @@ def test_a_connection_that_breaks_is_opened_again(database: Database, monkeypatc
 def test_one_that_always_breaks_is_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     break_migrations(monkeypatch, 1_000_000)
     with pytest.raises(StoreUnavailable, match="it was cut"):
-        rowq.connect(database.url, upkeep=False, timeout=0.3)
+        rowq.connect(database.url, maintenance=False, timeout=0.3)

@@ -142,7 +142,7 @@ def test_answers_of_all_sizes_arrive_in_a_loop(monkeypatch: pytest.MonkeyPatch) 
     database = fresh(server).partition("?")[0].rpartition("/")[2]
 
     async def main(url: str) -> None:
-        async with rowq.connect_async(url, upkeep=False) as broker:
+        async with rowq.connect_async(url, maintenance=False) as broker:
             for number in range(40):
                 payloads = ["x" * (4_000 + 101 * number)] * (4 + number % 5)
                 await broker.send_many("q", payloads)

@@ -100,7 +100,7 @@ def test_what_another_process_tells_lowers_the_hint(broker: Broker) -> None:
 def test_a_claim_that_is_rolled_back_leaves_no_hint_behind_what_it_took(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else holds what another call of the same transaction needs; alone, this one begins where it began."""
     monkeypatch.setattr("rowq.store.head_hint._SCAN_EVERY", 60.0)
-    with rowq.connect(new_database(kind, tmp_path).url, upkeep=False) as broker:
+    with rowq.connect(new_database(kind, tmp_path).url, maintenance=False) as broker:
         broker.configure("limited", throughput_limit=1_000)
         broker.receive("limited")
         broker.send_many("q", range(10))

@@ -34,7 +34,7 @@ def database() -> MariadbDatabase:
 
 @pytest.fixture
 def broker(database: MariadbDatabase) -> Iterator[Broker]:
-    with rowq.connect(database.url, upkeep=False, timeout=5) as broker:
+    with rowq.connect(database.url, maintenance=False, timeout=5) as broker:
         yield broker
 
 
@@ -152,7 +152,7 @@ def test_what_the_server_would_not_take_at_once_is_refused_alone(broker: Broker)
 
 def test_everybody_goes_by_the_databases_clock(database: MariadbDatabase) -> None:
     """The server of these tests lives in another time zone."""
-    with rowq.connect(database.url, upkeep=False) as broker:
+    with rowq.connect(database.url, maintenance=False) as broker:
         clock = broker._engine.clock
         assert isinstance(clock, SharedClock)
         with dialect_of(broker).asking() as session:
@@ -171,7 +171,7 @@ def test_a_process_that_has_no_turn_at_upkeep_learns_the_time_all_the_same(broke
 
 
 def test_seqs_are_drawn_without_waiting_for_a_commit(database: MariadbDatabase, broker: Broker) -> None:
-    with rowq.connect(database.url, upkeep=False) as other, dialect_of(broker).writing(durable=True) as session:
+    with rowq.connect(database.url, maintenance=False) as other, dialect_of(broker).writing(durable=True) as session:
         first = session.draw_seqs(3)
         assert rowq.ids.origin_of(other.send("q", "x")).seq == first + 3  # type: ignore[union-attr]
 
@@ -303,7 +303,7 @@ class TestLocks:
         assert sorted(drain(broker)) == ["free", "z"]
 
     def test_a_lock_that_never_comes_is_an_error_that_leaves_nothing_behind(self, database: MariadbDatabase, app: Any) -> None:
-        with rowq.connect(database.url, upkeep=False, timeout=1) as broker:
+        with rowq.connect(database.url, maintenance=False, timeout=1) as broker:
             broker.send("q", "x", key="held")
             run(app, "SELECT * FROM rowq_waiting_keys FOR UPDATE").fetchall()
             with pytest.raises(StoreBusy, match="long transaction"):
@@ -374,7 +374,7 @@ class TestMigrations:
             rowq.connect(bare, migrate=False)
         monkeypatch.undo()
         assert rowq.migrate(bare) == (0, migrations.VERSION)
-        with rowq.connect(bare, upkeep=False) as broker:
+        with rowq.connect(bare, maintenance=False) as broker:
             broker.send("q", "x")
             assert drain(broker) == ["x"]
 

@@ -41,7 +41,7 @@ def server() -> Iterator[Sound]:
 
 @pytest.fixture
 def broker(server: Sound) -> Iterator[Broker]:
-    with rowq.connect(server.url(NAME), upkeep=False) as broker:
+    with rowq.connect(server.url(NAME), maintenance=False) as broker:
         yield broker
 
 
@@ -110,7 +110,7 @@ def test_a_log_of_statements_is_found(server: Sound, broker: Broker) -> None:
 def test_a_log_of_statements_is_an_error_that_says_what_to_do(server: Sound) -> None:
     with (
         setting(server, "binlog_format", "STATEMENT"),
-        rowq.connect(server.url(NAME), upkeep=False) as broker,
+        rowq.connect(server.url(NAME), maintenance=False) as broker,
         pytest.raises(rowq.StoreUnavailable, match="binlog_format = ROW"),
     ):
         broker.send("q", "x")
@@ -178,7 +178,7 @@ def test_what_a_user_may_not_see_is_said_politely(server: Sound) -> None:
         run(connection, f"GRANT SELECT, INSERT, UPDATE, DELETE ON {NAME}.* TO modest@'%'")
     parts = urlsplit(server.url(NAME))
     url = urlunsplit(parts._replace(netloc=f"modest:x@127.0.0.1:{server.port}"))
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         found = findings(broker)
         broker.send("q", "and goes on")
     assert [finding for finding in found.values() if not finding.ok] == []

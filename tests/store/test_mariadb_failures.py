@@ -64,7 +64,7 @@ def url(server: MariadbServer, name: str) -> str:
 
 @pytest.fixture
 def broker(url: str) -> Iterator[Broker]:
-    with rowq.connect(url, upkeep=False, timeout=10) as broker:
+    with rowq.connect(url, maintenance=False, timeout=10) as broker:
         yield broker
 
 
@@ -131,13 +131,13 @@ class TestARefusal:
     def test_of_a_user_who_may_not_write(self, server: MariadbServer, name: str, url: str) -> None:
         with (
             user(server, f"SELECT ON {name}.*") as somebody,
-            rowq.connect(altered(url, user=somebody), upkeep=False) as broker,
+            rowq.connect(altered(url, user=somebody), maintenance=False) as broker,
             pytest.raises(StoreUnavailable, match="rights"),
         ):
             broker.send("q", "x")
 
     def test_of_a_server_that_may_only_be_read(self, server: MariadbServer, name: str, url: str) -> None:
-        with user(server, f"ALL ON {name}.*") as somebody, rowq.connect(altered(url, user=somebody), upkeep=False) as broker:
+        with user(server, f"ALL ON {name}.*") as somebody, rowq.connect(altered(url, user=somebody), maintenance=False) as broker:
             say(server, "SET GLOBAL read_only = ON")
             try:
                 with pytest.raises(StoreReadOnly, match="primary"):
@@ -156,7 +156,7 @@ class TestARefusal:
         with user(server, f"ALL ON {name}.*", "USAGE ON *.*") as somebody:
             say(server, "ALTER USER somebody@'%' WITH MAX_USER_CONNECTIONS 1")
             with (
-                rowq.connect(altered(url, user=somebody), upkeep=False, timeout=0.5) as broker,
+                rowq.connect(altered(url, user=somebody), maintenance=False, timeout=0.5) as broker,
                 pytest.raises(StoreBusy, match="max_user_connections"),
             ):
                 broker.send("q", "x")
@@ -194,7 +194,10 @@ class TestABrokenConnection:
         assert drain(broker) == [1, 2]
 
     def test_that_breaks_before_the_commit_is_tried_again(self, server: MariadbServer, name: str, url: str) -> None:
-        with CuttableWay(server.port) as way, rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), upkeep=False) as broker:
+        with (
+            CuttableWay(server.port) as way,
+            rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), maintenance=False) as broker,
+        ):
             broker.send_many("q", range(3))
             way.cut_at = b"FOR UPDATE SKIP LOCKED"
             assert [delivery.payload for delivery in broker.receive("q", max=3)] == [0, 1, 2]
@@ -202,7 +205,10 @@ class TestABrokenConnection:
 
     @pytest.mark.parametrize("is_written", [True, False])
     def test_that_breaks_with_the_commit_leaves_it_open_what_became_of_it(self, server: MariadbServer, url: str, is_written: bool) -> None:
-        with CuttableWay(server.port) as way, rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), upkeep=False) as broker:
+        with (
+            CuttableWay(server.port) as way,
+            rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), maintenance=False) as broker,
+        ):
             broker.send("q", "before")
             way.cut_at, way.forwards = b"COMMIT", is_written
             with pytest.raises(OutcomeUnknown):
@@ -211,14 +217,20 @@ class TestABrokenConnection:
             assert drain(broker) == (["before", "in doubt"] if is_written else ["before"])
 
     def test_that_breaks_with_a_commit_of_nothing_is_tried_again(self, server: MariadbServer, url: str) -> None:
-        with CuttableWay(server.port) as way, rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), upkeep=False) as broker:
+        with (
+            CuttableWay(server.port) as way,
+            rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), maintenance=False) as broker,
+        ):
             assert broker.receive("q") == []
             way.cut_at = b"COMMIT"
             assert broker.receive("q") == []
             assert way.cuts == 1
 
     def test_that_breaks_while_seqs_are_drawn_is_tried_again(self, server: MariadbServer, url: str) -> None:
-        with CuttableWay(server.port) as way, rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), upkeep=False) as broker:
+        with (
+            CuttableWay(server.port) as way,
+            rowq.connect(altered(url, port=way.port, query="ssl_disabled=1"), maintenance=False) as broker,
+        ):
             way.cut_at = b"LAST_INSERT_ID"
             broker.send("q", "x")
             assert way.cuts == 1
@@ -247,7 +259,7 @@ def test_whoever_is_cut_off_goes_on_when_the_server_is_back(server: MariadbServe
 
 
 def test_a_server_that_stays_away_is_an_error_in_time(server: MariadbServer, url: str) -> None:
-    with rowq.connect(url, upkeep=False, timeout=1) as broker:
+    with rowq.connect(url, maintenance=False, timeout=1) as broker:
         broker.send("q", "x")
         server.stop()
         try:
@@ -264,20 +276,20 @@ class TestEncryption:
             return str(session._ask(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'").rows[0][1])
 
     def test_is_used_where_the_server_has_it(self, url: str) -> None:
-        with rowq.connect(altered(url, query=""), upkeep=False) as broker:
+        with rowq.connect(altered(url, query=""), maintenance=False) as broker:
             assert self.cipher(broker)
             broker.send_many("q", [b"x" * 100_000 for _ in range(20)])
             assert len(drain(broker)) == 20
 
     def test_can_be_switched_off(self, url: str) -> None:
-        with rowq.connect(altered(url, query="ssl_disabled=true"), upkeep=False) as broker:
+        with rowq.connect(altered(url, query="ssl_disabled=true"), maintenance=False) as broker:
             assert self.cipher(broker) == ""
 
     def test_is_not_needed_on_a_socket(self, broker: Broker) -> None:
         assert self.cipher(broker) == ""
 
     def test_is_verified_by_a_certificate(self, url: str, certificate: Path) -> None:
-        with rowq.connect(altered(url, query=f"ssl_ca={certificate}&ssl_verify_identity=true"), upkeep=False) as broker:
+        with rowq.connect(altered(url, query=f"ssl_ca={certificate}&ssl_verify_identity=true"), maintenance=False) as broker:
             assert self.cipher(broker)
 
     def test_by_a_stranger_is_refused(self, url: str) -> None:

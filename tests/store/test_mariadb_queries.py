@@ -35,7 +35,7 @@ def url() -> str:
 
 @pytest.fixture
 def broker(url: str) -> Iterator[Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker
 
 
@@ -147,13 +147,13 @@ def test_a_claim_begins_at_its_place_and_reads_no_more_than_it_wants(dialect: Ma
 def test_a_claim_from_a_small_table_locks_only_what_it_gives(url: str, broker: Broker) -> None:
     """Beside somebody who takes one of three, the other two are there for all."""
     broker.send_many("q", range(3))
-    with writing(dialect_of(broker)) as session, rowq.connect(url, upkeep=False) as other:
+    with writing(dialect_of(broker)) as session, rowq.connect(url, maintenance=False) as other:
         assert len(session.rows("take_ready", queue="q", ranking=0, position=0, limit=1)) == 1
         deliveries = other.receive("q", max=3)
         assert [delivery.payload for delivery in deliveries] == [1, 2]
     for delivery in [*deliveries, *broker.receive("q")]:
         broker.reject(delivery)
-    with writing(dialect_of(broker)) as session, rowq.connect(url, upkeep=False) as other:
+    with writing(dialect_of(broker)) as session, rowq.connect(url, maintenance=False) as other:
         assert len(session.rows("take_dead", queue="q", now=1 << 60, limit=1)) == 1
         assert len(other.receive("q.dlq", max=3)) == 2
 
@@ -268,7 +268,7 @@ IN_A_ROW: dict[str, dict[str, Any]] = {
 def test_rows_in_a_row_are_deleted_without_a_look_at_the_next_one(url: str, broker: Broker, dialect: Mariadb, query: str) -> None:
     """It may be somebody else's, and would be waited for."""
     broker.receive("q", max=10)
-    with rowq.connect(url, upkeep=False) as other:
+    with rowq.connect(url, maintenance=False) as other:
         other.receive("q", max=1) if query == "delete_leased_in_a_row" else None
         with writing(dialect_of(other)) as rival, writing(dialect) as session:
             rival.rows("take_ready", queue="q", ranking=0, position=21, limit=1)

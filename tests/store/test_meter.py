@@ -125,7 +125,7 @@ def test_a_lease_that_runs_out_is_counted_by_a_sweep_and_by_the_next_receive(bro
     broker.send("q", 1)
     broker.receive("q", lease=1)
     clock.advance(5)
-    broker.sweep()
+    broker.maintain()
     assert counts(meter) == {"enqueued": 1, "delivered": 1, "lease_expired": 1}
     broker.receive("q", lease=1)
     clock.advance(5)
@@ -133,7 +133,7 @@ def test_a_lease_that_runs_out_is_counted_by_a_sweep_and_by_the_next_receive(bro
     assert counts(meter) == {"enqueued": 1, "delivered": 3, "lease_expired": 2}
 
 
-@pytest.mark.parametrize("take", [lambda broker: broker.sweep(), lambda broker: broker.receive("q")], ids=["sweep", "receive"])
+@pytest.mark.parametrize("take", [lambda broker: broker.maintain(), lambda broker: broker.receive("q")], ids=["sweep", "receive"])
 def test_messages_past_their_time_are_counted_by_a_sweep_and_on_the_way(
     broker: Broker, meter: Meter, clock: ManualClock, take: Callable[[Broker], Any]
 ) -> None:
@@ -147,7 +147,7 @@ def test_messages_that_expire_without_dying_are_counted_once(broker: Broker, met
     broker.configure("q", on_expire="delete")
     broker.send("q", 1, ttl=10)
     clock.advance(11)
-    broker.sweep()
+    broker.maintain()
     assert counts(meter) == {"enqueued": 1, "expired": 1}
 
 
@@ -157,7 +157,7 @@ def test_dead_letters_that_come_back_or_retire_are_counted(broker: Broker, meter
     broker.reject_many(broker.receive("q", max=2))
     broker.redrive("q", limit=1)
     clock.advance(61)
-    broker.sweep()
+    broker.maintain()
     assert counts(meter) == {"enqueued": 2, "delivered": 2, "rejected": 2, "dead:rejected": 2, "redriven": 1, "retired": 1}
 
 

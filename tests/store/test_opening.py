@@ -76,7 +76,7 @@ def test_a_url_parameter_that_makes_no_sense_is_refused(path: Path, bad: str) ->
 def test_a_path_may_hold_anything_that_a_file_may(tmp_path: Path) -> None:
     path = tmp_path / "søk & 100% 'jobs' #1.db"
     quoted = str(path).replace("%", "%25").replace("#", "%23")
-    with rowq.connect(f"sqlite:///{quoted}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{quoted}", maintenance=False) as broker:
         broker.send("q", "x")
     assert path.is_file()
 
@@ -96,7 +96,7 @@ def test_a_damaged_table_is_an_error_and_not_an_empty_queue(path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xa5" * (size - 4096))
-    with pytest.raises(StoreCorrupt, match="restore a backup"), rowq.connect(url(path), upkeep=False) as broker:
+    with pytest.raises(StoreCorrupt, match="restore a backup"), rowq.connect(url(path), maintenance=False) as broker:
         broker.receive("q", max=100)
 
 
@@ -106,7 +106,7 @@ def test_the_doctor_sees_damage(path: Path) -> None:
         file.seek(path.stat().st_size - 4096 * 3)
         file.write(b"\xa5" * 4096 * 3)
     try:
-        with rowq.connect(url(path), upkeep=False) as broker:
+        with rowq.connect(url(path), maintenance=False) as broker:
             findings = {finding.check: finding for finding in broker.doctor()}
     except StoreCorrupt:
         return
@@ -118,11 +118,11 @@ def test_a_file_cut_short_is_an_error(path: Path) -> None:
     _filled(path)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size // 2)
-    with pytest.raises(StoreCorrupt), rowq.connect(url(path), upkeep=False) as broker:
+    with pytest.raises(StoreCorrupt), rowq.connect(url(path), maintenance=False) as broker:
         broker.receive("q", max=1_000)
 
 
 def _filled(path: Path) -> None:
     broker: Broker
-    with rowq.connect(url(path), upkeep=False) as broker:
+    with rowq.connect(url(path), maintenance=False) as broker:
         broker.send_many("q", ["x" * 500 for _ in range(200)])

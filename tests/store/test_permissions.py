@@ -19,12 +19,12 @@ _NOBODY = 65534
 _SCRIPT = """
 import os, sys, json
 import rowq, sqlite3, encodings.idna
-with rowq.connect("sqlite:///" + sys.argv[2], upkeep=False) as broker:
+with rowq.connect("sqlite:///" + sys.argv[2], maintenance=False) as broker:
     broker.send("q", "x")  # what rowq imports late of other packages is imported now, while this process may read it
 if os.geteuid() == 0:
     os.setgid({nobody}); os.setuid({nobody})
 try:
-    with rowq.connect("sqlite:///" + sys.argv[1], upkeep=False) as broker:
+    with rowq.connect("sqlite:///" + sys.argv[1], maintenance=False) as broker:
         broker.send("q", "x")
     print("sent")
 except rowq.RowqError as error:
@@ -70,13 +70,13 @@ def _send_as_nobody(path: Path, warm_up: Path, source: Path) -> str:
 
 
 def filled(path: Path) -> Path:
-    with rowq.connect(f"sqlite:///{path}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{path}", maintenance=False) as broker:
         broker.send("q", "before")
     return path
 
 
 def waiting(path: Path) -> int:
-    with rowq.connect(f"sqlite:///{path}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{path}", maintenance=False) as broker:
         return broker.stats("q").ready
 
 

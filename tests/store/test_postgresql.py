@@ -29,12 +29,12 @@ def url() -> str:
 
 @pytest.fixture
 def broker(url: str) -> Iterator[rowq.Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker
 
 
 def test_a_schema_of_its_own_is_a_queue_of_its_own(url: str, broker: rowq.Broker) -> None:
-    with rowq.connect(with_option(url, "schema=Other_1"), upkeep=False) as other, closing(psycopg.connect(url)) as own:
+    with rowq.connect(with_option(url, "schema=Other_1"), maintenance=False) as other, closing(psycopg.connect(url)) as own:
         broker.send("q", "here")
         other.within(own).send("q", "there")
         own.commit()
@@ -50,7 +50,7 @@ def test_a_schema_that_is_no_name_is_refused(url: str, name: str) -> None:
 
 
 def test_the_short_scheme_is_known(url: str) -> None:
-    rowq.connect(url.replace("postgresql://", "postgres://"), upkeep=False).close()
+    rowq.connect(url.replace("postgresql://", "postgres://"), maintenance=False).close()
 
 
 @pytest.mark.parametrize(("durability", "sent", "acked"), [("full", "on", "on"), ("send", "on", "off"), ("normal", "off", "off")], ids=str)
@@ -64,7 +64,7 @@ def test_a_commit_waits_for_the_disk_where_the_url_says_so(url: str, durability:
         "CREATE TRIGGER see AFTER INSERT OR DELETE ON rowq_messages FOR EACH STATEMENT EXECUTE FUNCTION public.see()",
     )
     try:
-        with rowq.connect(with_option(url, f"durability={durability}"), upkeep=False) as broker:
+        with rowq.connect(with_option(url, f"durability={durability}"), maintenance=False) as broker:
             for _ in range(3):
                 broker.send("q", 1)
                 broker.ack(take(broker))
@@ -180,7 +180,7 @@ def test_a_refused_connection_says_why_and_is_tried_again_where_that_may_help(wo
 def test_a_broker_that_has_waited_is_closed_without_waiting_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The listener looks up by itself once an hour here: it ends since the close tells it to."""
     monkeypatch.setattr(notifier, "_LOOK_UP_EVERY", 3600.0)
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         own: Any = broker._engine._notifier
         broker.receive("q", wait=0.1)
         eventually(own.is_heard)
@@ -195,7 +195,7 @@ def test_one_process_of_several_keeps_everything_up_and_hands_over_when_it_ends(
     brokers = [rowq.connect(url) for _ in range(2)]
     try:
         first = eventually(holder)
-        names = [broker._engine.upkeep._me for broker in brokers]
+        names = [broker._engine.maintenance._me for broker in brokers]
         assert first in names
         brokers.pop(names.index(first)).close()
         names.remove(first)

@@ -73,7 +73,7 @@ def database(server: PostgresqlServer, more: str = "") -> Iterator[str]:
 
 def examined(url: str) -> dict[str, Finding]:
     """As the command line opens it."""
-    with rowq.connect(url, migrate=False, upkeep=False) as broker:
+    with rowq.connect(url, migrate=False, maintenance=False) as broker:
         return findings(broker)
 
 
@@ -158,7 +158,7 @@ def test_versions_that_were_never_tried_are_told(url: str, monkeypatch: pytest.M
 
 
 def test_tables_of_another_release_are_told(url: str) -> None:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         run(url, f"UPDATE rowq.rowq_migrations SET version = {migrations.VERSION - 1}")
         behind = findings(broker)["tables"]
         assert not behind.ok and "rowq migrate" in str(behind.advice)
@@ -168,7 +168,7 @@ def test_tables_of_another_release_are_told(url: str) -> None:
 
 
 def test_tables_that_are_gone_are_told(url: str) -> None:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         run(url, "DROP SCHEMA rowq CASCADE")
         assert {name: finding.detail for name, finding in findings(broker).items() if not finding.ok} == {"tables": "not there"}
 
@@ -182,7 +182,7 @@ def test_another_schema_is_looked_at_by_its_name(url: str) -> None:
 
 def test_a_standby_is_told() -> None:
     """One that became a standby while we were connected: nobody can connect to one."""
-    with Sound.begin(None, {}) as primary, database(primary) as url, rowq.connect(url, upkeep=False) as broker:
+    with Sound.begin(None, {}) as primary, database(primary) as url, rowq.connect(url, maintenance=False) as broker:
         primary.stop()
         (primary.data / "standby.signal").touch()
         Standby(primary.site).start()
@@ -438,7 +438,7 @@ def test_whoever_has_written_to_our_tables_and_not_committed_is_told(
     url: str, stranger: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(activity, "_LONG_LOCK", 0.0)
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         stranger.execute("SELECT * FROM rowq.rowq_ready")
         assert findings(broker)["locks"].ok
         broker.within(stranger).send("jobs", 1, key="one")

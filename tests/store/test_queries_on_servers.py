@@ -51,7 +51,7 @@ INDEXES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def dialect() -> Iterator[Postgresql]:
-    with rowq.connect(PostgresqlDatabase().url, upkeep=False) as broker:
+    with rowq.connect(PostgresqlDatabase().url, maintenance=False) as broker:
         broker.send_many("q", range(200))
         dialect = broker._engine.dialect
         assert isinstance(dialect, Postgresql)

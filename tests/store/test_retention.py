@@ -26,13 +26,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def broker(url: str, clock: ManualClock) -> Iterator[Broker]:
-    with rowq.connect(url, clock=clock, upkeep=False) as broker:
+    with rowq.connect(url, clock=clock, maintenance=False) as broker:
         yield broker
 
 
 @pytest.fixture
 def keeper(broker: Broker) -> Retention:
-    return broker._engine.upkeep._retiring
+    return broker._engine.maintenance._retiring
 
 
 def retire(broker: Broker, keeper: Retention, seconds: float | None = None, *, goes_on: bool = False) -> int:

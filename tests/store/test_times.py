@@ -16,7 +16,7 @@ BEGINNING = -1
 
 @pytest.fixture
 def broker(path: Path, clock: ManualClock) -> Iterator[Broker]:
-    with rowq.connect(f"sqlite:///{path}", clock=clock, upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{path}", clock=clock, maintenance=False) as broker:
         broker.receive("q")
         yield broker
 

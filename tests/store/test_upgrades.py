@@ -38,7 +38,7 @@ def shared_columns(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("script", FROZEN[:-1], ids=[script.name for script in FROZEN[:-1]])
 def test_messages_of_an_older_release_are_there_after_the_upgrade(path: Path, tmp_path: Path, script: Path) -> None:
     filled = tmp_path / "filled.db"
-    with rowq.connect(f"sqlite:///{filled}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{filled}", maintenance=False) as broker:
         fill(broker)
         before = {message.id: (message.state, message.payload, message.attempts) for message in broker.walk()}
         audit = broker.audit("mine")
@@ -55,7 +55,7 @@ def test_messages_of_an_older_release_are_there_after_the_upgrade(path: Path, tm
 
     assert rowq.migrate(f"sqlite:///{path}") == (version, VERSION)
     assert faults_of(path) == {}
-    with rowq.connect(f"sqlite:///{path}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{path}", maintenance=False) as broker:
         assert {message.id: (message.state, message.payload, message.attempts) for message in broker.walk()} == before
         assert broker.audit("mine") == audit
         assert broker.send("q", "new") not in before

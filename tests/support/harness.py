@@ -34,7 +34,7 @@ class Harness:
 
     def open(self, **options: Any) -> Broker:
         """One more broker on the same database, closed with the harness."""
-        broker = self._opener(self.url, clock=self.clock, upkeep=False, **options)
+        broker = self._opener(self.url, clock=self.clock, maintenance=False, **options)
         self._open.append(broker)
         return broker
 

@@ -51,7 +51,7 @@ def bury(broker: Broker, payload: Any = "x", queue: str = "q", *, reason: str | 
 def pass_time(broker: Broker, clock: ManualClock, seconds: float) -> None:
     """Time goes by, and everything that it makes necessary is done."""
     clock.advance(seconds)
-    broker.sweep()
+    broker.maintain()
 
 
 def crash(broker: Broker, clock: ManualClock, queue: str = "q") -> None:

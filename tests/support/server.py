@@ -38,13 +38,13 @@ class Server:
         authenticator: Authenticator | None = None,
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
-        doors: Sequence[CompatApi] = (),
+        compat: Sequence[CompatApi] = (),
         **options: Any,
     ) -> None:
         self._loop = loop
         self._tls = tls
         self.engine = open_engine(url, **options)
-        self.service = Service(self.engine, authenticator or Authenticator(), limits or Limits(), doors=doors)
+        self.service = Service(self.engine, authenticator or Authenticator(), limits or Limits(), compat=compat)
         self._config = _config(Application(self.service))
         self._state = ServerState()
         self._listening: asyncio.Server = loop.run(self._listen(self._config, 0))

@@ -44,7 +44,7 @@ DAMAGE = {
 
 
 def furnish(url: str) -> None:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         broker.send("q", "plain")
         broker.send("q", "keyed", key="k", delay=600)
         broker.send_many("q", ["head", "follower"], group="g")

@@ -18,7 +18,7 @@ __all__ = ["database", "kind", "url"]
 
 @pytest.fixture
 def broker(url: str) -> Iterator[rowq.Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker
 
 

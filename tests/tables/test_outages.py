@@ -37,7 +37,7 @@ def url(server: PostgresqlServer) -> str:
 
 def test_a_crash_loses_what_was_put_down_and_the_publisher_is_told(server: PostgresqlServer, url: str) -> None:
     batch = pa.record_batch({"payload": ["1"] * 100})
-    with rowq.connect(url, upkeep=False) as broker, open_publisher(url) as publisher:
+    with rowq.connect(url, maintenance=False) as broker, open_publisher(url) as publisher:
         publisher.publish("w", 1, [("first", publisher.stage("first", [batch], Q))])
         count = publisher.stage("second", [batch], Q)
         server.kill()
@@ -52,7 +52,7 @@ def test_a_crash_loses_what_was_put_down_and_the_publisher_is_told(server: Postg
 
 
 def test_a_reader_whose_connection_is_cut_is_told_and_may_read_again(url: str) -> None:
-    with rowq.connect(url, upkeep=False) as broker, open_tabular(url) as tabular:
+    with rowq.connect(url, maintenance=False) as broker, open_tabular(url) as tabular:
         broker.configure("q", max_payload_bytes=4 << 20)
         broker.send_many("q", ["x" * (1 << 20)] * 40)
         batches = tabular.read(Piece("messages", 1, 100), queues=None)
@@ -67,7 +67,7 @@ def test_a_reader_whose_connection_is_cut_is_told_and_may_read_again(url: str) -
 
 
 def test_a_server_that_is_away_is_named_without_its_password(server: PostgresqlServer, url: str) -> None:
-    with rowq.connect(url, upkeep=False) as broker, open_tabular(f"{url}&timeout=1") as tabular:
+    with rowq.connect(url, maintenance=False) as broker, open_tabular(f"{url}&timeout=1") as tabular:
         broker.send("q", 1)
 
         def read(kind: str) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ def test_a_server_that_is_away_is_named_without_its_password(server: PostgresqlS
 
 
 def test_behind_a_pooler_everything_works(server: PostgresqlServer, url: str) -> None:
-    rowq.connect(url, upkeep=False).close()
+    rowq.connect(url, maintenance=False).close()
     with own_pgbouncer(server, default_pool_size=5) as pooler:
         pooled = pooler.url(urlsplit(url).path[1:])
         with open_publisher(pooled) as publisher, open_tabular(pooled) as tabular:
@@ -100,7 +100,7 @@ def test_behind_a_pooler_everything_works(server: PostgresqlServer, url: str) ->
 
 
 def test_a_horizon_outlives_a_restart(server: PostgresqlServer, url: str) -> None:
-    with rowq.connect(url, upkeep=False) as broker, open_tabular(url) as tabular:
+    with rowq.connect(url, maintenance=False) as broker, open_tabular(url) as tabular:
         broker.send("q", 1)
         assert tabular.settled("audit") == 1
         server.restart()

@@ -98,7 +98,7 @@ def test_every_option_of_a_send_may_be_a_column(publisher: Publisher, url: str) 
     )
     count = publisher.stage("s", [rows], mapping)
     publisher.publish("w", 1, [("s", count)])
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         mine = broker.get("my-id")
         assert (mine.key, mine.headers, mine.ttl_ms, mine.payload) == ("k", {"x": "ü"}, 100_000, {"n": 1})
         assert [delivery.priority for delivery in broker.receive("a", max=5)] == [5, 0]
@@ -260,11 +260,11 @@ def test_a_transaction_writes_as_many_rows_as_it_is_told(broker: Broker, url: st
 
 def test_stages_that_nobody_publishes_are_swept_after_a_day(url: str, broker: Broker, publisher: Publisher, database: Database) -> None:
     publisher.stage("old", [numbers(1_200)], Q)
-    with rowq.connect(url, clock=rowq.ManualClock(broker._engine.clock.now() + 86_000_000), upkeep=False) as later:
-        later.sweep()
+    with rowq.connect(url, clock=rowq.ManualClock(broker._engine.clock.now() + 86_000_000), maintenance=False) as later:
+        later.maintain()
         assert staged(database) == 1_200
-    with rowq.connect(url, clock=rowq.ManualClock(broker._engine.clock.now() + 86_500_000), upkeep=False) as later:
-        later.sweep()
+    with rowq.connect(url, clock=rowq.ManualClock(broker._engine.clock.now() + 86_500_000), maintenance=False) as later:
+        later.maintain()
     assert staged(database) == 0
 
 
@@ -297,7 +297,7 @@ def test_a_server_is_no_database() -> None:
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_the_tables_may_be_in_a_schema_of_any_name(url: str) -> None:
     elsewhere = f"{url}&schema=Shop_2"
-    with rowq.connect(elsewhere, upkeep=False) as broker, open_publisher(elsewhere) as publisher, open_tabular(elsewhere) as tabular:
+    with rowq.connect(elsewhere, maintenance=False) as broker, open_publisher(elsewhere) as publisher, open_tabular(elsewhere) as tabular:
         publisher.publish("w", 1, [("s", publisher.stage("s", [numbers(3)], Q))])
         assert broker.stats("q").ready == 3
         assert len(rows_of(tabular, "messages")) == 3

@@ -105,7 +105,7 @@ import sys, rowq, tempfile
 with tempfile.TemporaryDirectory() as folder, rowq.connect(f"sqlite:///{folder}/jobs.db") as broker:
     broker.send("q", 1)
     broker.ack(broker.receive("q")[0])
-    broker.sweep()
+    broker.maintain()
 print(sorted({"pyarrow", "pyspark", "adbc_driver_postgresql"} & set(sys.modules)))
 """
     said = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)

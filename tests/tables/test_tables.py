@@ -252,12 +252,12 @@ def test_a_deleted_queue_is_still_in_the_audit(broker: Broker, tabular: Tabular)
 
 def test_hollow_rows_are_nobodys(broker: Broker, tabular: Tabular, url: str) -> None:
     clock = rowq.ManualClock()
-    with rowq.connect(url, clock=clock, upkeep=False) as old:
+    with rowq.connect(url, clock=clock, maintenance=False) as old:
         old.configure("q", keep="body", retention=10, audit_retention=10)
         old.send("q", 1)
         old.ack(old.receive("q")[0])
         clock.advance(60)
-        old.sweep()
+        old.maintain()
     assert rows_of(tabular, "history") == []
     assert [row["event"] for row in rows_of(tabular, "audit")] == []
     assert tabular.settled("audit") > 0 and tabular.settled("history") > 0

@@ -24,7 +24,7 @@ def write(broker: rowq.Broker, name: str, stop: threading.Event) -> None:
 def main(url: str, name: str) -> None:
     stop = threading.Event()
     listen(stop)
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         run_threads([threading.Thread(target=write, args=(broker, f"{name}-{thread}", stop)) for thread in range(2)])
 
 

@@ -53,7 +53,7 @@ class Journey:
         self._open.close()
 
     def _connect(self, url: str) -> rowq.Broker:
-        return self._open.enter_context(rowq.connect(url, upkeep=False))
+        return self._open.enter_context(rowq.connect(url, maintenance=False))
 
 
 def copy(source: str, target: str, queues: Sequence[str] | None = None, **options: Any) -> list[QueueReport]:

@@ -28,7 +28,7 @@ def urls(tmp_path: Path) -> tuple[str, str]:
 @pytest.fixture
 def source(urls: tuple[str, str]) -> Iterator[rowq.Broker]:
     """Two queues: three messages, one of them leased, and one."""
-    with rowq.connect(urls[0], upkeep=False) as broker:
+    with rowq.connect(urls[0], maintenance=False) as broker:
         broker.send_many("mails", range(3))
         broker.send("orders", "x")
         take(broker, "mails", lease=3600)
@@ -105,7 +105,7 @@ def test_a_dry_run_counts_and_makes_nothing(run: Run, urls: tuple[str, str], sou
 
 
 def test_a_dry_run_finds_what_would_be_refused(run: Run, urls: tuple[str, str], source: rowq.Broker) -> None:
-    with rowq.connect(urls[1], upkeep=False) as target:
+    with rowq.connect(urls[1], maintenance=False) as target:
         target.send("mails", "own")
     result = run("copy", *urls, "--dry-run")
     assert result.exit_code == 2
@@ -124,7 +124,7 @@ def test_what_has_arrived_is_deleted_after_asking(run: Run, urls: tuple[str, str
     result = run("copy", *urls, "--remove", "--yes")
     assert result.out.splitlines()[-1] == "4 messages deleted at FROM"
     assert [stats.depth for stats in source.queues()] == [0, 0]
-    with rowq.connect(urls[1], upkeep=False) as target:
+    with rowq.connect(urls[1], maintenance=False) as target:
         assert drain(target, "mails") == [0, 1, 2]
 
 

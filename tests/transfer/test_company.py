@@ -45,7 +45,7 @@ class Consumer:
         assert not self._thread.is_alive()
 
     def _consume(self) -> None:
-        with rowq.connect(self._url, upkeep=False) as broker:
+        with rowq.connect(self._url, maintenance=False) as broker:
             while not self._stop.is_set():
                 most = min(20, self._most - len(self.acked))
                 for delivery in broker.receive("q", max=most, wait=0.05, lease=600) if most else []:
@@ -115,7 +115,7 @@ def test_senders_lose_nothing(some_journey: Journey, monkeypatch: pytest.MonkeyP
     stop = threading.Event()
 
     def send() -> list[str]:
-        with rowq.connect(some_journey.source_url, upkeep=False) as broker:
+        with rowq.connect(some_journey.source_url, maintenance=False) as broker:
             sent: list[str] = []
             while not stop.is_set() and len(sent) < 1_000:
                 sent += broker.send_many("q", [Draft("late", group="g"), "late"])
@@ -257,7 +257,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(short_journey: Journey, monk
 def test_a_target_that_dies_in_the_middle_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
     monkeypatch.setattr(exporter, "PIECE", 50)
     source = SqliteDatabase(tmp_path)
-    with rowq.connect(source.url, upkeep=False) as broker, own_postgresql(tmp_path) as server:
+    with rowq.connect(source.url, maintenance=False) as broker, own_postgresql(tmp_path) as server:
         server.create_database("jobs")
         ids = broker.send_many("q", [Draft(n, key=f"k{n}", group=f"g{n % 7}") for n in range(500)])
         url = f"{server.url('jobs')}&timeout={20 if restarts else 1}"
@@ -268,7 +268,7 @@ def test_a_target_that_dies_in_the_middle_loses_nothing(tmp_path: Path, monkeypa
             server.start()
             copy_in_pieces(source.url, url)
         assert dies.has_happened
-        with rowq.connect(url, upkeep=False) as target:
+        with rowq.connect(url, maintenance=False) as target:
             assert sorted(everything(target)) == sorted(ids)
         assert faults_of(server.url("jobs")) == {}
 
@@ -299,8 +299,8 @@ def test_a_source_behind_a_url_with_a_schema_of_its_own(tmp_path: Path) -> None:
     """The tables are found wherever the URL puts them, on both sides."""
     database = PostgresqlDatabase()
     here, there = (f"{database.url}&schema={name}" for name in ("here", "there"))
-    with rowq.connect(here, upkeep=False) as broker:
+    with rowq.connect(here, maintenance=False) as broker:
         ids = broker.send_many("q", range(3))
     copy_in_pieces(here, there)
-    with rowq.connect(there, upkeep=False) as broker:
+    with rowq.connect(there, maintenance=False) as broker:
         assert list(everything(broker)) == ids

@@ -160,7 +160,7 @@ def test_times_are_kept_and_go_on(some_journey: Journey) -> None:
     ids = [some_journey.source.send("q", n, ttl=0.001, deadline=None) for n in range(3)]
     later = some_journey.source.send("q", "later", delay=0.001)
     some_journey.copy()
-    swept = some_journey.target.sweep()
+    swept = some_journey.target.maintain()
     assert (swept.expired, swept.due) == (3, 1)
     assert [some_journey.target.get(id).reason for id in ids] == ["message_expired"] * 3
     assert some_journey.target.get(later).state == State.READY
@@ -172,7 +172,7 @@ def test_what_has_ended_at_the_target_meanwhile_does_not_come_back(some_journey:
     with some_journey.begun() as copier:
         for stage in copier.stages():
             stage.run(lambda done: None)
-        assert some_journey.target.sweep().expired == 1
+        assert some_journey.target.maintain().expired == 1
         (report,) = copier.finish()
     assert list(everything(some_journey.target)) == ids[1:]
     assert not report.agrees

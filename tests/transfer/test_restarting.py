@@ -101,7 +101,7 @@ def test_cut_off_at_any_transaction_it_goes_on(
         except Cut:
             is_cut, cuts, left[0] = True, cuts + 1, 1_000_000
             copy(short_journey.source_url, target)
-        with rowq.connect(target, upkeep=False) as broker:
+        with rowq.connect(target, maintenance=False) as broker:
             assert_arrived_once(short_journey.source, broker)
     assert cuts > 20
 

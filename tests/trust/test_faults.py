@@ -213,7 +213,7 @@ def test_the_disk_is_full(scene: Scene, during: Callable[..., None]) -> None:
         if scene.kind == "mariadb":
             return True
         size = 200_000 if scene.kind == "sqlite" else 10_000  # SQLite writes over what is in its log already
-        with rowq.connect(scene.database.url, upkeep=False) as broker:
+        with rowq.connect(scene.database.url, maintenance=False) as broker:
             try:
                 broker.send_many("other", ["x" * size] * 100)
             except rowq.StoreFull:

@@ -126,7 +126,7 @@ def test_what_fails_comes_back_and_what_is_lost_is_told(server: Server, clock: M
 
 def test_a_lease_is_kept_although_the_function_blocks_the_loop(file_url: str, clock: MovingClock) -> None:
     def extensions(id: str) -> int:
-        with rowq.connect(file_url, upkeep=False) as other:
+        with rowq.connect(file_url, maintenance=False) as other:
             return [event.event for event in other.audit(id)].count("extended")
 
     async def scene() -> None:

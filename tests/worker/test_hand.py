@@ -16,7 +16,7 @@ from rowq.worker.in_flight import InFlight, Rest, Todo
 
 @pytest.fixture
 def deliveries(tmp_path: Path) -> Iterator[list[Delivery]]:
-    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", maintenance=False) as broker:
         broker.send_many("q", range(2))
         yield broker.receive("q", max=2)
 

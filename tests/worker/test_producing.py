@@ -195,8 +195,8 @@ def test_what_a_busy_database_does_not_take_waits_until_it_does(tmp_path: Path) 
         return False
 
     with (
-        rowq.connect(database.url, upkeep=False) as broker,
-        rowq.connect(f"{database.url}?timeout=0.1", upkeep=False) as hasty,
+        rowq.connect(database.url, maintenance=False) as broker,
+        rowq.connect(f"{database.url}?timeout=0.1", maintenance=False) as hasty,
         closing(database.connection()) as hog,
     ):
         producer = hasty.producer("q", batch_size=10, linger=FOR_EVER)

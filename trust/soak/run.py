@@ -204,7 +204,7 @@ def _left(broker: rowq.Broker, database: Database, kept: float) -> dict[str, int
 
     def is_empty() -> bool:
         pause.wait(EVERY / 2)  # it counts the rows of all tables
-        broker.sweep()
+        broker.maintain()
         rows = {table: count for table, count in database.rows().items() if table not in _STAYS}
         left.clear()
         left.update({table: count for table, count in rows.items() if count > (table in _SHELLS)})

@@ -78,7 +78,7 @@ class Scene:
         self.is_over = threading.Event()
         """Set when nothing is to be waited for any more."""
         self._shared_clock = folder / "clock" if isinstance(database, SqliteFile) else None
-        with rowq.connect(database.url, upkeep=False) as broker:
+        with rowq.connect(database.url, maintenance=False) as broker:
             furnish(broker)
         if isinstance(database, PostgresqlDatabase):
             open_sql_doors(database.url)
@@ -133,12 +133,12 @@ class Scene:
         """What faults leave behind: pauses of operators, and times that a clock has already been ahead of."""
         if self._shared_clock is not None:
             Offset(self._shared_clock).ms = self.furthest_ms
-        with rowq.connect(self.database.url, upkeep=False) as broker:
+        with rowq.connect(self.database.url, maintenance=False) as broker:
             furnish(broker)
 
     def depths(self) -> dict[str, int]:
         """How much is neither finished nor dead, by queue."""
-        with rowq.connect(self.database.url, upkeep=False) as broker:
+        with rowq.connect(self.database.url, maintenance=False) as broker:
             return {queue: depth for queue in QUEUES if (depth := broker.stats(queue).depth)}
 
     def complaints(self) -> list[str]:

@@ -13,6 +13,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 import rowq
 from rowq.cli.output import Output
+from rowq.deprecation import renaming
 
 DEFAULT_URL = "sqlite:///rowq.db"
 REMOTE_TIMEOUT = 5.0
@@ -37,11 +38,11 @@ class Session:
         self.url = url or DEFAULT_URL
         self.output = Output(json=json)
 
-    def connect(self, *, create: bool = False, upkeep: bool = False) -> rowq.Broker:
+    def connect(self, *, create: bool = False, maintenance: bool = False) -> rowq.Broker:
         """The broker. Only commands that put something into a database create one: elsewhere a mistyped URL is an error."""
         if self.is_remote:
             return rowq.connect(self.url, timeout=None if "timeout=" in self.url else REMOTE_TIMEOUT)
-        return rowq.connect(self.url, migrate=create, upkeep=upkeep, actor=actor())
+        return rowq.connect(self.url, migrate=create, maintenance=maintenance, actor=actor())
 
     @property
     def is_remote(self) -> bool:
@@ -49,13 +50,17 @@ class Session:
         return self.url.lower().startswith(("http://", "https://"))
 
 
-def add_command(app: typer.Typer, panel: str | None, function: Callable[..., None], name: str | None = None) -> None:
+def add_command(
+    app: typer.Typer, panel: str | None, function: Callable[..., None], name: str | None = None, *, is_old_name: bool = False
+) -> None:
     """Registers `function(session, …)` under its name in a panel of the help; the parameters after the session become its options."""
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = list(inspect.signature(_shared, eval_str=True).parameters.values())
     parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *shared)]
 
     def run(**given: Any) -> None:
+        if is_old_name:
+            typer.echo(renaming(f"rowq {name}", f"rowq {function.__name__.replace('_', '-')}"), err=True)
         context, url, json = given.pop("context"), given.pop("url"), given.pop("json")
         session = Session(url or context.obj.url, json=json or context.obj.json)
         session.output.require()
@@ -65,7 +70,7 @@ def add_command(app: typer.Typer, panel: str | None, function: Callable[..., Non
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__dict__["__signature__"] = inspect.Signature(parameters)
-    app.command(name, cls=Command, rich_help_panel=panel)(run)
+    app.command(name, cls=Command, rich_help_panel=panel, hidden=is_old_name)(run)
 
 
 class Command(TyperCommand):

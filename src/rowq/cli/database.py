@@ -1,4 +1,4 @@
-"""The database itself: doctor, migrate, sweep, sweeps."""
+"""The database itself: doctor, migrate, maintain, maintenance-tasks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from rowq.cli.failure import Failure
 from rowq.cli.output import Column
 from rowq.cli.text import counted
 from rowq.connect import make_door
-from rowq.engine.maintenance import SWEEPS, Sweep
+from rowq.engine.maintenance import TASKS, MaintenanceTask
 from rowq.spark.java import examine
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Run only this task; rowq sweeps lists them.", show_default=False)]
+Name = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="Run only this task; rowq maintenance-tasks lists them.", show_default=False)
+]
 
 
 def doctor(session: Session) -> None:
@@ -39,30 +41,30 @@ def migrate(session: Session) -> None:
     session.output.answer(sentence, **{"from": before, "to": after})
 
 
-def sweep(session: Session, name: Name = None) -> None:
+def maintain(session: Session, name: Name = None) -> None:
     """Run maintenance now: due, expired, retention; or one task of it."""
     if name is not None:
         with session.connect() as broker:
-            count = broker.run_sweep(name)
+            count = broker.run_maintenance(name)
         session.output.answer(f"{name}: {count:,}", name=name, count=count)
         return
     with session.connect() as broker:
-        swept = broker.sweep()
+        done = broker.maintain()
     session.output.answer(
-        f"{swept.due:,} due, {swept.lease_expired:,} leases ran out, {swept.expired:,} expired, {swept.retired:,} retired", **fields(swept)
+        f"{done.due:,} due, {done.lease_expired:,} leases ran out, {done.expired:,} expired, {done.retired:,} retired", **fields(done)
     )
 
 
-def sweeps(session: Session) -> None:
+def maintenance_tasks(session: Session) -> None:
     """List the maintenance tasks: what each does, and how often it runs."""
-    if session.output.documents(SWEEPS):
+    if session.output.documents(TASKS):
         return
-    columns = (Column("sweep", style="cyan"), Column("every", right=True), Column("what it does", flexible=True))
-    session.output.table(columns, ([each.name, _often(each), each.summary] for each in SWEEPS))
+    columns = (Column("task", style="cyan"), Column("every", right=True), Column("what it does", flexible=True))
+    session.output.table(columns, ([each.name, _often(each), each.summary] for each in TASKS))
 
 
-def _often(sweep: Sweep) -> str:
-    return "" if sweep.every_ms is None else f"{sweep.every_ms // 1000:,} s"
+def _often(task: MaintenanceTask) -> str:
+    return "" if task.every_ms is None else f"{task.every_ms // 1000:,} s"
 
 
 def _findings(session: Session) -> list[rowq.Finding]:

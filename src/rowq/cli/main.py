@@ -20,9 +20,11 @@ CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
     "Queues": (queues.stats, queues.consumers, queues.configure, queues.pause, queues.resume, queues.purge),
     "Dead letters": (dead_letters.dead, dead_letters.failures, dead_letters.redrive, dead_letters.delete_dead),
     "In and out": (transfer.load, transfer.dump, copying.copy),
-    "Database": (database.doctor, database.migrate, database.sweep, database.sweeps),
+    "Database": (database.doctor, database.migrate, database.maintain, database.maintenance_tasks),
     "Server": (serve.serve,),
 }
+RENAMED: dict[str, Callable[..., None]] = {"sweep": database.maintain, "sweeps": database.maintenance_tasks}
+"""Commands of the release before, which work for one release and are not in the help."""
 KEYS: dict[str, Callable[..., None]] = {"create": api_keys.create, "list": api_keys.list_keys, "revoke": api_keys.revoke}
 STREAMS: dict[str, Callable[..., None]] = {
     "list": streams.list_streams,
@@ -50,6 +52,8 @@ app = typer.Typer(name="rowq", cls=Group, epilog=_EPILOG, rich_markup_mode="rich
 for panel, commands in CONTENTS.items():
     for command in commands:
         add_command(app, panel, command)
+for name, command in RENAMED.items():
+    add_command(app, None, command, name, is_old_name=True)
 keys = typer.Typer(cls=Group)
 for name, command in KEYS.items():
     add_command(keys, None, command, name)

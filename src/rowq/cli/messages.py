@@ -90,7 +90,7 @@ def receive(
     QUEUE.dlq means the dead letters of QUEUE. If there is no message, the exit code is 3.
     With --ack, what could not be printed is not acked: its lease expires, and it is delivered again.
     """
-    with session.connect(create=True, upkeep=True) as broker:
+    with session.connect(create=True, maintenance=True) as broker:
         mode: DeliveryMode | None = "at_most_once" if at_most_once else None
         deliveries = broker.receive(queue, max=max, wait=wait or 0, lease=lease, consumer=consumer, delivery=mode)
         for delivery in deliveries:

@@ -16,7 +16,7 @@ def queue_names(context: typer.Context, incomplete: str) -> list[str]:
     """The queues of the database given on the line so far; none on an error, since a shell shows none."""
     given = context.params.get("url") or (context.parent.params.get("url") if context.parent else None)
     try:
-        with rowq.connect(given or os.environ.get("ROWQ_URL") or DEFAULT_URL, migrate=False, upkeep=False, timeout=PATIENCE) as broker:
+        with rowq.connect(given or os.environ.get("ROWQ_URL") or DEFAULT_URL, migrate=False, maintenance=False, timeout=PATIENCE) as broker:
             return [stats.queue for stats in broker.queues() if stats.queue.startswith(incomplete)]
     except rowq.RowqError:
         return []

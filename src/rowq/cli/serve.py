@@ -41,7 +41,9 @@ AdminHost = Annotated[
     str | None, _option("--admin-host", "The address of these pages, 127.0.0.1 by default. Others require a key.", _LISTENING)
 ]
 AdminPort = Annotated[int | None, _option("--admin-port", "Their port: 8081, or the one after --port; 0 takes a free one.", _LISTENING)]
-Doors = Annotated[str | None, _option("--doors", "Which compatible APIs to serve: forq,keyval,queueti, or none.", _LISTENING)]
+Compat = Annotated[str | None, _option("--compat", "Which compatible APIs to serve: forq,keyval,queueti, or none.", _LISTENING)]
+Doors = Annotated[str | None, typer.Option("--doors", hidden=True)]
+"""The old name of --compat."""
 TlsCert = Annotated[str | None, _option("--tls-cert", "A certificate with its chain (PEM); enables https.", _LISTENING, "FILE")]
 TlsKey = Annotated[str | None, _option("--tls-key", "Its key, if it is in a separate file.", _LISTENING, "FILE")]
 Http2 = Annotated[bool | None, _option("--http2/--no-http2", "Serve HTTP/2 too; needs the extra http2.", _LISTENING)]
@@ -77,7 +79,7 @@ def serve(
     admin: Admin = None,
     admin_host: AdminHost = None,
     admin_port: AdminPort = None,
-    doors: Doors = None,
+    compat: Compat = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     http2: Http2 = None,
@@ -95,6 +97,7 @@ def serve(
     access_log: AccessLog = None,
     metrics: Metrics = None,
     otel: Otel = None,
+    doors: Doors = None,
 ) -> None:
     """Serve the queues over HTTP until SIGTERM or Ctrl-C.
 

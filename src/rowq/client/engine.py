@@ -37,8 +37,8 @@ class RemoteEngine:
         self.driver = RemoteDriver(address, timeout)
         self.verbs = RemoteVerbs()
         self.insights = RemoteInsights(self.driver.stream)
-        self.upkeep = RemoteMaintenance()
-        self.sweeps = RemoteMaintenanceTasks()
+        self.maintenance = RemoteMaintenance()
+        self.maintenance_tasks = RemoteMaintenanceTasks()
         self.examine = examine
         self.check_open = self.driver.check_open
         self.close = self.driver.close

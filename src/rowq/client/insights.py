@@ -12,7 +12,7 @@ import msgspec
 from rowq.client.bodies import to_entry, to_message
 from rowq.client.exchange import Exchange, Kind, look, reader, understood
 from rowq.client.http import Answer
-from rowq.engine.maintenance import Swept
+from rowq.engine.maintenance import MaintenanceResult
 from rowq.engine.operation import Operation
 from rowq.model.access import ApiKey
 from rowq.model.draft import to_kv_key
@@ -39,7 +39,7 @@ _queue = reader(QueueLook)
 _settings = reader(SettingsBody)
 _events = reader(Events)
 _entries = reader(Entries)
-_swept = reader(Swept)
+_maintained = reader(MaintenanceResult)
 _counted = reader(Count)
 
 
@@ -124,8 +124,8 @@ class RemoteInsights:
 
 
 class RemoteMaintenance:
-    def sweep(self) -> Exchange[Swept]:
-        return Exchange(b"POST", "/v1/sweep", b"", _swept, is_slow=True)
+    def run_all(self) -> Exchange[MaintenanceResult]:
+        return Exchange(b"POST", "/v1/sweep", b"", _maintained, is_slow=True)
 
 
 class RemoteMaintenanceTasks:

@@ -46,7 +46,7 @@ class Engine:
         *,
         actor: str | None,
         timeout: float,
-        upkeep: bool,
+        maintenance: bool,
         notifier: Notifier | None = None,
         cache: SettingsCache | None = None,
     ) -> None:
@@ -55,7 +55,7 @@ class Engine:
         self.clock = clock
         self.store = Store(dialect, clock, defaults, actor, cache)
         self.insights = Insights(dialect, defaults)
-        self.upkeep = Maintenance(dialect, clock, defaults)
+        self.maintenance = Maintenance(dialect, clock, defaults)
         self._group_commit: GroupCommit | ExecutorPool = (
             GroupCommit(Executor(self.store).perform, timeout=timeout)
             if dialect.has_one_writer
@@ -64,7 +64,7 @@ class Engine:
             )
         )
         self._group_commit.watch(self.give_back, self._leave_to_parent)
-        self.sweeps = MaintenanceTasks(dialect, self.insights, self.upkeep, self._group_commit.if_idle)
+        self.maintenance_tasks = MaintenanceTasks(dialect, self.insights, self.maintenance, self._group_commit.if_idle)
         self._room = WaitingRoom(clock.now, self.store.times.next, self._find_arrivals)
         self._notifier = notifier
         self.store.on_notification = self._tell
@@ -79,8 +79,8 @@ class Engine:
         self._is_closing = self._is_heard = False
         self.verbs = Verbs(self.insights, self._room, clock)
         self.driver = Driver(self._group_commit, self._room)
-        if upkeep:
-            self.upkeep.start(self.driver, self._group_commit.if_idle)
+        if maintenance:
+            self.maintenance.start(self.driver, self._group_commit.if_idle)
 
     @property
     def meter(self) -> Meter | None:
@@ -120,7 +120,7 @@ class Engine:
             return  # its threads and connections belong to the parent
         self._is_closing = True
         self.dialect.hurry()
-        self.upkeep.stop()
+        self.maintenance.stop()
         if self._notifier is not None:
             self._notifier.close()
         self.store.cache.close()

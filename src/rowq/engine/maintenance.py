@@ -1,4 +1,4 @@
-"""Maintenance: what becomes due with time, done in the background in small batches, or at once by `sweep`.
+"""Maintenance: what becomes due with time, done in the background in small batches, or at once by `maintain`.
 
 Due work is looked up on a reading connection first, so a queue with nothing to do costs no write.
 """
@@ -33,9 +33,10 @@ from rowq.store.dialect import Dialect
 from rowq.store.transaction import Transaction
 
 DUTY = "upkeep"
+"""Its name in `rowq_duties`, which processes of earlier releases read too."""
 DUTY_MS = 10_000
 """How long the maintenance duty outlives its holder."""
-SWEEP_EVERY = 1.0
+TURN_EVERY = 1.0
 SHARE = 10
 """Maintenance may take one part in this many of the time."""
 LONGEST_PAUSE = 5.0
@@ -44,10 +45,10 @@ RETIRE_FOR = 5.0
 """Seconds per turn: the duty has to be renewed, and due messages may be waiting."""
 TIDY_THOROUGHLY_EVERY = 3_600
 
-_log = logging.getLogger("rowq.upkeep")
+_log = logging.getLogger("rowq.maintenance")
 
 
-class Swept(msgspec.Struct, frozen=True):
+class MaintenanceResult(msgspec.Struct, frozen=True):
     """How many messages a run touched, by what became of them."""
 
     due: int
@@ -68,11 +69,11 @@ class Maintenance:
         self._thread: threading.Thread | None = None
         self._me = secrets.token_hex(8)
 
-    def sweep(self) -> Operation[Swept]:
+    def run_all(self) -> Operation[MaintenanceResult]:
         """Everything, at once."""
         due, lease_expired, expired = yield from self.take_up()
         retired = yield from self.retire()
-        return Swept(due, lease_expired, expired, retired)
+        return MaintenanceResult(due, lease_expired, expired, retired)
 
     def take_up(self) -> Operation[tuple[int, int, int]]:
         """Due messages, expired leases, expired messages."""
@@ -116,7 +117,7 @@ class Maintenance:
         return reaped
 
     def start(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
-        self._thread = threading.Thread(target=self._run, args=(driver, if_idle), name="rowq-upkeep", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(driver, if_idle), name="rowq-maintenance", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -125,7 +126,7 @@ class Maintenance:
             self._thread.join()
 
     def _run(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any]) -> None:
-        turn, pause = 0, SWEEP_EVERY
+        turn, pause = 0, TURN_EVERY
         while not self._stop.wait(pause):
             turn += 1
             started = time.perf_counter()
@@ -150,8 +151,8 @@ class Maintenance:
     def _pause(self, took: float) -> float:
         """Seconds until the next turn. Removal is not held to its share of the time: it has to keep up with the writers."""
         if self._is_removing:
-            return 0.0 if self._retiring.is_behind else SWEEP_EVERY
-        return min(LONGEST_PAUSE, max(SWEEP_EVERY, took * SHARE))
+            return 0.0 if self._retiring.is_behind else TURN_EVERY
+        return min(LONGEST_PAUSE, max(TURN_EVERY, took * SHARE))
 
     def _do_the_rest(self, driver: Driver, if_idle: Callable[[Callable[[], None]], Any], turn: int, *, goes_on: bool) -> None:
         if goes_on or running() >= self._retire_at:
@@ -229,12 +230,12 @@ def _take_ended() -> Operation[int]:
 
 _TRIES = 100
 _PAUSE = 0.01
-_TURN = round(SWEEP_EVERY * 1000)
+_TURN = round(TURN_EVERY * 1000)
 _RETIRING = round(RETIRE_EVERY * 1000)
 _TIDYING = TIDY_THOROUGHLY_EVERY * _TURN
 
 
-class Sweep(msgspec.Struct, frozen=True):
+class MaintenanceTask(msgspec.Struct, frozen=True):
     """`every_ms`: how often maintenance runs it by itself; None if it only runs on request."""
 
     name: str
@@ -242,33 +243,39 @@ class Sweep(msgspec.Struct, frozen=True):
     every_ms: int | None
 
 
-SWEEPS = (
-    Sweep("due", "makes delayed messages available when they are due", _TURN),
-    Sweep("stale", "ends expired leases: the message returns, or has used up its attempts", _TURN),
-    Sweep("expired", "ends messages whose TTL has expired: most become dead letters", _TURN),
-    Sweep("expired-dlq", "removes dead letters older than dlq_ttl", _RETIRING),
-    Sweep("failed", "turns messages without attempts left into dead letters: a nack does so at once, an expired lease with stale", _TURN),
-    Sweep("failed-dlq", "removes dead letters without attempts left, if dlq_exhausted says so; at the same times as failed", _TURN),
-    Sweep("retention", "removes dead letters, history and audit at the end of their retention", _RETIRING),
-    Sweep("optimize", "maintains the statistics and the log of the database", _TIDYING),
-    Sweep("depth", "counts all messages still to be processed; metrics do so by themselves", None),
+TASKS = (
+    MaintenanceTask("due", "makes delayed messages available when they are due", _TURN),
+    MaintenanceTask("stale", "ends expired leases: the message returns, or has used up its attempts", _TURN),
+    MaintenanceTask("expired", "ends messages whose TTL has expired: most become dead letters", _TURN),
+    MaintenanceTask("expired-dlq", "removes dead letters older than dlq_ttl", _RETIRING),
+    MaintenanceTask(
+        "failed", "turns messages without attempts left into dead letters: a nack does so at once, an expired lease with stale", _TURN
+    ),
+    MaintenanceTask(
+        "failed-dlq", "removes dead letters without attempts left, if dlq_exhausted says so; at the same times as failed", _TURN
+    ),
+    MaintenanceTask("retention", "removes dead letters, history and audit at the end of their retention", _RETIRING),
+    MaintenanceTask("optimize", "maintains the statistics and the log of the database", _TIDYING),
+    MaintenanceTask("depth", "counts all messages still to be processed; metrics do so by themselves", None),
 )
 
 
 class MaintenanceTasks:
-    def __init__(self, dialect: Dialect, insights: Insights, upkeep: Maintenance, if_idle: Callable[[Callable[[], bool]], Any]) -> None:
+    def __init__(
+        self, dialect: Dialect, insights: Insights, maintenance: Maintenance, if_idle: Callable[[Callable[[], bool]], Any]
+    ) -> None:
         """`if_idle`: runs a function while there is no writer."""
         self._dialect = dialect
         self._insights = insights
         self._if_idle = if_idle
         self._runs: dict[str, Callable[[], Operation[int]]] = {
-            "due": upkeep.take_due,
-            "stale": upkeep.take_lease_expired,
-            "expired": upkeep.take_ended,
-            "expired-dlq": upkeep.retire_dead,
-            "failed": upkeep.take_lease_expired,
-            "failed-dlq": upkeep.take_lease_expired,
-            "retention": upkeep.retire,
+            "due": maintenance.take_due,
+            "stale": maintenance.take_lease_expired,
+            "expired": maintenance.take_ended,
+            "expired-dlq": maintenance.retire_dead,
+            "failed": maintenance.take_lease_expired,
+            "failed-dlq": maintenance.take_lease_expired,
+            "retention": maintenance.retire,
             "optimize": self._optimize,
             "depth": self._depth,
         }

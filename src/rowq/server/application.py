@@ -77,7 +77,7 @@ def _router(service: Service) -> Router:
         if route.path not in service.closed:
             by_path[route.path][route.method] = route
     return Router(
-        [*(StarletteRoute(path, Endpoint(service, routes)) for path, routes in by_path.items()), *to_routes(service, service.doors)],
+        [*(StarletteRoute(path, Endpoint(service, routes)) for path, routes in by_path.items()), *to_routes(service, service.compat)],
         default=_not_found,
         redirect_slashes=False,
     )

@@ -14,10 +14,10 @@ from rowq.errors import InvalidArgument
 from rowq.model.access import ALL_QUEUES, SCOPES, KnownKey, digest_of, to_key
 from rowq.model.queue import Settings, change
 from rowq.server.auth.loopback import is_loopback
-from rowq.server.compat import registry as doors
+from rowq.server.compat import registry
 from rowq.server.compat.forq.environment import read_forq
 from rowq.server.logs import redact
-from rowq.server.sources import Given, nearest, read_environment, read_file
+from rowq.server.sources import Given, nearest, read_environment, read_file, read_flags
 from rowq.store.policy import check_schema
 from rowq.wire import SettingsBody, to_settings
 
@@ -58,9 +58,9 @@ class Config(Struct, frozen=True, kw_only=True):
     access_log: bool = False
     otel: bool = False
     metrics: bool = True
-    doors: str = ",".join(doors.NAMES)
+    compat: str = ",".join(registry.NAMES)
     """The compatible APIs to serve, separated by commas; `none` for none."""
-    door_options: dict[str, Any] = {}
+    compat_options: dict[str, Any] = {}
     """The options of each compatible API, validated."""
     remarks: tuple[str, ...] = ()
     """Warnings about the configuration, for the log."""
@@ -91,7 +91,7 @@ class _Key(Struct, forbid_unknown_fields=True):
     secret_sha256: str | None = None
 
 
-SCALARS = tuple(name for name in Config.__struct_fields__ if name not in ("keys", "defaults", "door_options", "remarks"))
+SCALARS = tuple(name for name in Config.__struct_fields__ if name not in ("keys", "defaults", "compat_options", "remarks"))
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Config)}
 
 
@@ -100,17 +100,18 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], *, file: Path
     named = file or (Path(environment["ROWQ_CONFIG"]) if environment.get("ROWQ_CONFIG") else None)
     default = (folder or Path()) / FILE
     path = named or (default if default.is_file() else None)
-    in_file = Given() if path is None else read_file(path, SCALARS, SettingsBody.__struct_fields__, doors.NAMES)
+    in_file = Given() if path is None else read_file(path, SCALARS, SettingsBody.__struct_fields__, registry.NAMES)
     of_forq, in_environment = read_forq(environment), read_environment(environment, SCALARS)
     chosen: dict[str, Any] = {}
-    for given in (in_file, of_forq, in_environment, Given({name: (f"--{name.replace('_', '-')}", value) for name, value in flags.items()})):
+    sources = (in_file, of_forq, in_environment, read_flags(flags))
+    for given in sources:
         for name, (where, value) in given.scalars.items():
             chosen[name] = _converted(name, value, where, strict=given is in_file)
     keys = {key.name: (key, digest) for given in (in_file, of_forq, in_environment) for key, digest in _keys(given)}
     config = Config(
         **chosen,
-        door_options=_door_options(in_file, of_forq),
-        remarks=(*of_forq.remarks, *_shown_to_all(flags)),
+        compat_options=_compat_options(in_file, of_forq),
+        remarks=(*(remark for given in sources for remark in given.remarks), *_shown_to_all(flags)),
         keys=tuple(keys.values()),
         defaults=_defaults(in_environment.defaults or in_file.defaults),
     )
@@ -151,17 +152,17 @@ def _converted(name: str, value: Any, where: str, *, strict: bool) -> Any:
         raise InvalidArgument(f"{where} is invalid: {error}{shown}") from None
 
 
-def _door_options(*sources: Given) -> dict[str, Any]:
+def _compat_options(*sources: Given) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for given in sources:
-        for name, (where, table) in given.doors.items():
+        for name, (where, table) in given.compat.items():
             said = msgspec.structs.asdict(options[name]) | table if name in options else table
-            options[name] = doors.to_options(name, said, where)
+            options[name] = registry.to_options(name, said, where)
     return options
 
 
 def _check_together(config: Config) -> None:
-    doors.chosen(config.doors)
+    registry.chosen(config.compat)
     if config.tls_key is not None and config.tls_cert is None:
         raise InvalidArgument("tls_key is set without tls_cert: set the certificate too")
     for what in ("tls_cert", "tls_key"):

@@ -22,7 +22,7 @@ from rowq.server import logs
 from rowq.server.admin.site import Site
 from rowq.server.application import Application
 from rowq.server.auth.authentication import Authenticator
-from rowq.server.compat.registry import chosen, open_doors
+from rowq.server.compat.registry import chosen, open_apis
 from rowq.server.config import Config, check_exposed
 from rowq.server.http.connection import make_protocol
 from rowq.server.http.listening import allow_connections, is_exposed, open_sockets, tls_context
@@ -76,7 +76,7 @@ def _look_into(config: Config) -> Engine:
     """The parent's engine, without any thread: a fork would not copy threads."""
     if config.redis is not None:
         check_redis_url(config.redis)
-    return open_engine(config.url, actor="server", defaults=config.defaults, upkeep=False)
+    return open_engine(config.url, actor="server", defaults=config.defaults, maintenance=False)
 
 
 class _Entrance:
@@ -164,7 +164,7 @@ def _service(config: Config, entrance: _Entrance, meter: Meter) -> Service:
         limits,
         metrics=Metrics(entrance.engine, meter) if config.metrics else None,
         tracing=open_tracing(config.otel),
-        doors=open_doors(chosen(config.doors), config.door_options),
+        compat=open_apis(chosen(config.compat), config.compat_options),
         closed=() if config.metrics else ("/metrics",),
     )
 

@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])  # without sockets: uvicorn would give a client a minute for the TLS handshake
         await self._listen(self.config, sockets or [])
-        lives = [self._service.authenticator.watch(), *(door.live(self._service) for door in self._service.doors)]
+        lives = [self._service.authenticator.watch(), *(api.live(self._service) for api in self._service.compat)]
         self._background = [asyncio.create_task(life) for life in lives]
         if self._annex is not None:
             await self._open(self._annex)

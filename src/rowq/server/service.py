@@ -41,16 +41,16 @@ class Service:
         *,
         metrics: Metrics | None = None,
         tracing: Tracing | None = None,
-        doors: Sequence[Any] = (),
+        compat: Sequence[Any] = (),
         closed: tuple[str, ...] = (),
     ) -> None:
-        """`doors`: the compatible APIs; each knows the service, and not the other way round. `closed`: paths that are not served."""
+        """`compat`: the compatible APIs; each knows the service, and not the other way round. `closed`: paths that are not served."""
         self.engine = engine
         self.authenticator = authenticator
         self.limits = limits or Limits()
         self.metrics = metrics
         self.tracing = tracing
-        self.doors = doors
+        self.compat = compat
         self.closed = closed
         self.event_streams = EventStreams()
         self.stopwatch = Stopwatch(self.limits.body_timeout)

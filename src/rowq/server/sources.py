@@ -12,9 +12,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from rowq.deprecation import renaming
 from rowq.errors import InvalidArgument
 
 _PREFIX = "ROWQ_"
+_RENAMED = {"doors": "compat", "DOORS": "COMPAT"}
+"""Names of the release before, accepted for one release."""
 _OTHER_VARIABLES = ("API_KEY", "API_KEYS", "DEFAULTS", "CONFIG")
 _OF_OTHERS = re.compile(r"HYPOTHESIS|TEST_\w+|SERVICE_(HOST|PORT).*|PORT_\d+_.*")
 """Variables of rowq's own tests, and those that Kubernetes sets in every container next to a service named rowq."""
@@ -27,26 +30,29 @@ class Given(Struct):
     keys: list[tuple[str, Any]] = field(default_factory=list)
     secret: tuple[str, str] | None = None
     defaults: tuple[str, Any] | None = None
-    doors: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    compat: dict[str, tuple[str, Any]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     """Warnings for the operator."""
 
 
-def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...], doors: tuple[str, ...] = ()) -> Given:
+def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...], compat: tuple[str, ...] = ()) -> Given:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # invalid TOML, invalid UTF-8, or a number that is too long
         raise InvalidArgument(f"{path} is not valid TOML: {error}") from None
-    _check_names(str(path), document, ("server", "doors"))
+    remarks: list[str] = []
+    document = _under_new_names(document, "[{}.…]", remarks, f" in {path}")
+    _check_names(str(path), document, ("server", "compat"))
     server = _table(document.get("server", {}), f"{path}: server")
+    server = _under_new_names(server, "server.{}", remarks, f" in {path}")
     _check_names(f"{path}: [server]", server, (*scalars, "keys", "defaults"))
     defaults = server.get("defaults")
     if defaults is not None:
         _check_names(f"{path}: [server.defaults]", _table(defaults, f"{path}: server.defaults"), settings)
-    described = _table(document.get("doors", {}), f"{path}: doors")
-    _check_names(f"{path}: [doors]", described, doors)
+    described = _table(document.get("compat", {}), f"{path}: compat")
+    _check_names(f"{path}: [compat]", described, compat)
     keys = server.get("keys", [])
     if not isinstance(keys, list):
         raise InvalidArgument(f"{path}: server.keys must be an array of tables: write [[server.keys]] above each")
@@ -54,17 +60,26 @@ def read_file(path: Path, scalars: tuple[str, ...], settings: tuple[str, ...], d
         scalars={name: (f"{path}: server.{name}", server[name]) for name in scalars if name in server},
         keys=[(f"{path}: entry {number} of server.keys", key) for number, key in enumerate(keys, 1)],
         defaults=None if defaults is None else (f"{path}: [server.defaults]", defaults),
-        doors={name: (f"{path}: [doors.{name}]", table) for name, table in described.items()},
+        compat={name: (f"{path}: [compat.{name}]", table) for name, table in described.items()},
+        remarks=remarks,
     )
+
+
+def read_flags(flags: Mapping[str, Any]) -> Given:
+    """The options of the command line, by the names of the fields."""
+    remarks: list[str] = []
+    named = _under_new_names(flags, "--{}", remarks)
+    return Given({name: (f"--{name.replace('_', '-')}", value) for name, value in named.items()}, remarks=remarks)
 
 
 def read_environment(environment: Mapping[str, str], scalars: tuple[str, ...]) -> Given:
     """Empty variables are ignored."""
     given = Given()
     known = {name.upper(): name for name in scalars}
-    for variable, text in environment.items():
-        name = variable.removeprefix(_PREFIX)
-        if name == variable or not text or _is_of_others(name, text):
+    named = {variable.removeprefix(_PREFIX): text for variable, text in environment.items() if variable.startswith(_PREFIX) and text}
+    for name, text in _under_new_names(named, _PREFIX + "{}", given.remarks).items():
+        variable = _PREFIX + name
+        if _is_of_others(name, text):
             continue
         if name in known:
             given.scalars[known[name]] = (variable, text)
@@ -86,6 +101,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
     choice = tuple(known)
     likely = difflib.get_close_matches(name, choice, 1)
     return f": did you mean {likely[0]}?" if likely else f"; known names: {', '.join(choice)}"
+
+
+def _under_new_names(given: Mapping[str, Any], form: str, remarks: list[str], where: str = "") -> dict[str, Any]:
+    """Replaces names of the release before, each with a remark; `form` is how the operator writes a name."""
+    for old, new in _RENAMED.items():
+        if old in given:
+            before, now = form.format(old) + where, form.format(new)
+            if new in given:
+                raise InvalidArgument(f"{before} is the old name of {now}, which is there too: remove the old one")
+            remarks.append(renaming(before, now))
+    return {_RENAMED.get(name, name): value for name, value in given.items()}
 
 
 def _is_of_others(name: str, text: str) -> bool:

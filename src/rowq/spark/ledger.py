@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from rowq.connect import open_engine, refuse_server
+from rowq.connect import RENAMED, open_engine, refuse_server
+from rowq.deprecation import under_new_names
 from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.queue import check_own_name
@@ -37,7 +38,7 @@ MOST_MESSAGES = 1_000_000
 def open_ledger(url: str, **options: Any) -> Ledger:
     """Opens the ledger in a database. The options are those of `rowq.connect`; maintenance is left to other processes."""
     refuse_server(url, "a stream needs a database, and this is a server")
-    return Ledger(open_engine(url, **({"upkeep": False} | options)))
+    return Ledger(open_engine(url, **({"maintenance": False} | under_new_names(options, RENAMED))))
 
 
 class Ledger:

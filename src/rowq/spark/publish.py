@@ -113,7 +113,7 @@ class Publisher:
 
     def _open(self) -> Engine:
         if self._engine is None:
-            self._engine = open_engine(self._url, upkeep=False, migrate=False, actor=self._actor)
+            self._engine = open_engine(self._url, maintenance=False, migrate=False, actor=self._actor)
         return self._engine
 
     def _open_driver(self) -> ArrowDriver | None:

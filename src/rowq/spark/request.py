@@ -42,7 +42,7 @@ class Queues(Struct, frozen=True):
         for ever, insists on it."""
         if self.names is None and self.pattern is None:
             return None
-        with rowq.connect(at.url(), upkeep=False, migrate=False) as broker:
+        with rowq.connect(at.url(), maintenance=False, migrate=False) as broker:
             if self.names is not None:
                 for name in self.names:
                     self._look_for(broker, split_name(name)[0], insists=insists)

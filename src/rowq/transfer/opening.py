@@ -27,9 +27,9 @@ class Survey(msgspec.Struct, frozen=True):
 def open_copier(source: str, target: str, queues: Sequence[str] | None, *, actor: str | None, with_audit: bool = True) -> Iterator[Copier]:
     """All queues, or the named ones. The source must exist; the target is created."""
     _refuse_servers(source, target)
-    with closing(open_engine(source, upkeep=False, actor=actor, migrate=False)) as origin:
+    with closing(open_engine(source, maintenance=False, actor=actor, migrate=False)) as origin:
         chosen = _chosen(origin, queues)
-        with closing(open_engine(target, upkeep=False, actor=actor)) as destination:
+        with closing(open_engine(target, maintenance=False, actor=actor)) as destination:
             passage = Transfer(origin, destination, chosen)
             yield Copier(passage, everything=queues is None, with_audit=with_audit)
 
@@ -37,11 +37,11 @@ def open_copier(source: str, target: str, queues: Sequence[str] | None, *, actor
 def survey(source: str, target: str, queues: Sequence[str] | None) -> Survey:
     """Changes and creates nothing."""
     _refuse_servers(source, target)
-    with closing(open_engine(source, upkeep=False, migrate=False)) as origin:
+    with closing(open_engine(source, maintenance=False, migrate=False)) as origin:
         chosen = _chosen(origin, queues)
         found = [origin.insights.stats(queue) for queue in chosen]
         try:
-            with closing(open_engine(target, upkeep=False, migrate=False)) as destination:
+            with closing(open_engine(target, maintenance=False, migrate=False)) as destination:
                 Transfer(origin, destination, chosen).check()
         except StoreUnavailable as error:
             return Survey(found, str(error))

@@ -10,7 +10,7 @@ import pytest
 
 from rowq import Broker, ManualClock
 from rowq.server.compat.forq.api import Options
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from tests.server.support import Answer, ask
 from tests.support.blocking import LoopThread
 from tests.support.database import KINDS, new_database
@@ -54,8 +54,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 def forq(kind: str, tmp_path: Path, loop: LoopThread) -> Iterator[Forq]:
     """Its polls wait for nobody: a clock that stands still brings no message."""
     clock = ManualClock()
-    door = open_doors(("forq",), {"forq": Options(poll=0)})
-    server = Server(loop, new_database(kind, tmp_path).url, clock=clock, upkeep=False, doors=door)
+    door = open_apis(("forq",), {"forq": Options(poll=0)})
+    server = Server(loop, new_database(kind, tmp_path).url, clock=clock, maintenance=False, compat=door)
     try:
         yield Forq(server, clock)
     finally:

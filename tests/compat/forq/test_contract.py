@@ -153,7 +153,7 @@ class TestConsuming:
         forq.clock.advance(24 * 3600 - 1)
         message = forq.consume()
         forq.clock.advance(60)
-        forq.broker.sweep()
+        forq.broker.maintain()
         assert forq.ack(message).status == 204
         assert forq.broker.stats("emails").depth == 0 and forq.consume("emails-dlq") is None
 
@@ -319,14 +319,14 @@ class TestDeadLetters:
     def test_c23b_dead_letters_have_seven_days_from_their_death(self, forq: Forq) -> None:
         forq.produce("x")
         forq.clock.advance(24 * 3600)
-        forq.broker.sweep()
+        forq.broker.maintain()
         (dead,) = forq.broker.browse("emails-dlq")
         assert dead.reason == "message_expired"
         forq.clock.advance(7 * 86400 - 1)
-        forq.broker.sweep()
+        forq.broker.maintain()
         assert forq.broker.stats("emails").dead == 1
         forq.clock.advance(1)
-        forq.broker.sweep()
+        forq.broker.maintain()
         assert forq.broker.stats("emails").dead == 0
 
     def test_c20_a_redrive_keeps_id_and_place_and_begins_a_new_ttl(self, forq: Forq) -> None:

@@ -47,13 +47,13 @@ class TestMeaning:
 
     def test_hours_are_those_of_the_door(self, tmp_path: Path) -> None:
         config = loaded(tmp_path, {"FORQ_QUEUE_TTL_HOURS": "48"})
-        assert config.door_options == {"forq": Options(queue_ttl_hours=48, dlq_ttl_hours=168)}
-        assert loaded(tmp_path, {"FORQ_DLQ_TTL_HOURS": "1"}).door_options["forq"] == Options(queue_ttl_hours=24, dlq_ttl_hours=1)
+        assert config.compat_options == {"forq": Options(queue_ttl_hours=48, dlq_ttl_hours=168)}
+        assert loaded(tmp_path, {"FORQ_DLQ_TTL_HOURS": "1"}).compat_options["forq"] == Options(queue_ttl_hours=24, dlq_ttl_hours=1)
 
     def test_they_beat_the_file(self, tmp_path: Path) -> None:
-        (tmp_path / "rowq.toml").write_text("[server]\nport = 1\n[doors.forq]\nqueue_ttl_hours = 2\npoll = 5\n", encoding="utf-8")
+        (tmp_path / "rowq.toml").write_text("[server]\nport = 1\n[compat.forq]\nqueue_ttl_hours = 2\npoll = 5\n", encoding="utf-8")
         config = loaded(tmp_path, {"FORQ_QUEUE_TTL_HOURS": "3", "FORQ_API_ADDR": "localhost:2"})
-        assert (config.port, config.door_options["forq"]) == (2, Options(queue_ttl_hours=3, poll=5))
+        assert (config.port, config.compat_options["forq"]) == (2, Options(queue_ttl_hours=3, poll=5))
 
     def test_the_path_may_hold_anything(self, tmp_path: Path) -> None:
         assert loaded(tmp_path, {"FORQ_DB_PATH": "/var/lib/my forq?.db"}).url == "sqlite:////var/lib/my%20forq%3F.db"
@@ -114,9 +114,9 @@ class TestDocuments:
         assert {row[0].strip("`") for row in self.GUIDE.table("variable")} == set(KNOWN)
 
     def test_the_file_that_is_shown_is_possible(self, tmp_path: Path) -> None:
-        (shown,) = [block.text for block in self.GUIDE.blocks if block.text.startswith("[doors.forq]")]
+        (shown,) = [block.text for block in self.GUIDE.blocks if block.text.startswith("[compat.forq]")]
         (tmp_path / "rowq.toml").write_text(shown, encoding="utf-8")
-        assert loaded(tmp_path, {}).door_options["forq"] == Options(queue_ttl_hours=48)
+        assert loaded(tmp_path, {}).compat_options["forq"] == Options(queue_ttl_hours=48)
 
 
 def test_a_server_that_is_started_as_forq_is(tmp_path: Path) -> None:

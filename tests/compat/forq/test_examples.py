@@ -147,5 +147,5 @@ def test_the_messages_are_in_the_file_that_was_named(curl: Curl) -> None:
     folder = curl.served.log_file.parent
     assert curl("/api/v1/queues/filed/messages", data='{"content": "x"}').status == 204
     assert not (folder / "rowq.db").exists()
-    with rowq.connect(f"sqlite:///{folder / 'forq.db'}", upkeep=False) as broker:
+    with rowq.connect(f"sqlite:///{folder / 'forq.db'}", maintenance=False) as broker:
         assert broker.stats("filed").ready == 1

@@ -15,7 +15,7 @@ from hypothesis.strategies import text
 
 from rowq import Broker
 from rowq.server.auth.lockout import FAILURES
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from rowq.server.service import Limits
 from tests.server.support import Answer, ask, ask_raw, key, request, serving
 from tests.support.life import depths
@@ -29,7 +29,7 @@ INVALID = (400, "bad_request.body.invalid")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     limits = Limits(max_body_bytes=100)
-    with serving(tmp_path_factory.mktemp("forq"), limits=limits, doors=open_doors(("forq",), {})) as server:
+    with serving(tmp_path_factory.mktemp("forq"), limits=limits, compat=open_apis(("forq",), {})) as server:
         yield server
 
 
@@ -79,7 +79,7 @@ class TestBodies:
         assert ask(server, "POST", f"/api/v1/queues/texts/messages/{message['id']}/ack").status == 204
 
     def test_a_body_that_does_not_arrive_is_not_waited_for(self, tmp_path: Path) -> None:
-        with serving(tmp_path, limits=Limits(body_timeout=0.2), doors=open_doors(("forq",), {})) as server:
+        with serving(tmp_path, limits=Limits(body_timeout=0.2), compat=open_apis(("forq",), {})) as server:
             answer = ask_raw(server, request("POST", MESSAGES, "Content-Length: 100", body=b"{"))
             assert answer.problem == (408, "timeout")
             assert depths(Broker(server.engine), "emails") == {}
@@ -111,7 +111,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         key("sender", "send"),
         key("other", "send", "receive", queues=("other",)),
     )
-    with serving(tmp_path_factory.mktemp("guarded"), *keys, doors=open_doors(("forq",), {})) as server:
+    with serving(tmp_path_factory.mktemp("guarded"), *keys, compat=open_apis(("forq",), {})) as server:
         assert ask(server, "POST", MESSAGES, {"content": "x"}, secret="rowq_all").status == 204
         yield server
 
@@ -128,7 +128,7 @@ class TestAccess:
             assert ask(guarded, "POST", "/api/v1/queues/keys/messages", {"content": "x"}, headers=header).status == 204
 
     def test_too_many_wrong_keys_are_not_listened_to(self, tmp_path: Path) -> None:
-        with serving(tmp_path, key("all", "send"), doors=open_doors(("forq",), {})) as server:
+        with serving(tmp_path, key("all", "send"), compat=open_apis(("forq",), {})) as server:
             answers = [ask(server, "POST", MESSAGES, {"content": "x"}, secret="wrong") for _ in range(FAILURES + 1)]
         assert answers[-1].problem == (429, "too_many_requests") and int(answers[-1].headers["retry-after"]) > 0
 
@@ -159,19 +159,19 @@ class TestAccess:
 
 class TestOtherwise:
     def test_a_closed_door_is_not_there(self, tmp_path: Path) -> None:
-        with serving(tmp_path, doors=open_doors((), {})) as server:
+        with serving(tmp_path, compat=open_apis((), {})) as server:
             assert ask(server, "POST", MESSAGES, {"content": "x"}).status == 404
             assert ask(server, "GET", MESSAGES).status == 404
 
     def test_a_database_that_does_not_answer(self, tmp_path: Path) -> None:
-        with serving(tmp_path, doors=open_doors(("forq",), {})) as server:
+        with serving(tmp_path, compat=open_apis(("forq",), {})) as server:
             server.engine.close()
             assert post(server, {"content": "x"}).problem == (503, "forq.unhealthy")
             assert ask(server, "GET", "/healthcheck").problem == (503, "forq.unhealthy")
 
     def test_a_stop_answers_whoever_waits(self, tmp_path: Path) -> None:
         with (
-            serving(tmp_path, doors=open_doors(("forq",), {})) as server,
+            serving(tmp_path, compat=open_apis(("forq",), {})) as server,
             closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as waiting,
         ):
             waiting.request("GET", MESSAGES)
@@ -180,7 +180,7 @@ class TestOtherwise:
             assert waiting.getresponse().status == 204
 
     def test_whoever_leaves_takes_nothing_along(self, tmp_path: Path) -> None:
-        with serving(tmp_path, doors=open_doors(("forq",), {})) as server:
+        with serving(tmp_path, compat=open_apis(("forq",), {})) as server:
             with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as waiting:
                 waiting.request("GET", MESSAGES)
                 eventually(lambda: server.engine.waiting == 1)

@@ -14,7 +14,7 @@ import pytest
 from rowq import Broker
 from rowq.engine import waiting as room
 from rowq.server.compat.forq.api import Options
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from tests.server.support import PATIENCE, ask, read_answer, request
 from tests.support.blocking import LoopThread
 from tests.support.database import new_database
@@ -33,7 +33,7 @@ def no_safety_net(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(kind: str, tmp_path: Path, loop: LoopThread) -> Iterator[Server]:
-    server = Server(loop, new_database(kind, tmp_path).url, doors=open_doors(("forq",), {}))
+    server = Server(loop, new_database(kind, tmp_path).url, compat=open_apis(("forq",), {}))
     try:
         yield server
     finally:

@@ -14,7 +14,7 @@ from tests.worker.moving import MovingClock, moving_clock
 
 @pytest.fixture
 def still(database: Database, clock: ManualClock) -> Iterator[Client]:
-    with Client(database.url, queue="q", clock=clock, upkeep=False) as client:
+    with Client(database.url, queue="q", clock=clock, maintenance=False) as client:
         yield client
 
 

@@ -70,7 +70,7 @@ def test_c03_after_a_crash_it_is_failed_at_most_once(still: Client, clock: Manua
     still.broker.receive("q", lease=30, delivery="at_most_once")
     clock.advance(31)
     assert still.broker.receive("q", delivery="at_most_once") == []
-    still.broker.sweep()
+    still.broker.maintain()
     assert outcome_of(still, id) == "failed"
 
 

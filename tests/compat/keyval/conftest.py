@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowq import ManualClock
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from tests.compat.keyval.client import Client
 from tests.server.support import serving
 from tests.support.blocking import LoopThread
@@ -20,7 +20,7 @@ from tests.support.server import Server
 def client(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread, clock: ManualClock) -> Iterator[Client]:
     """On every database, in a time of its own."""
     url = new_database(request.param, tmp_path).url
-    server = Server(loop, url, doors=open_doors(("keyval",), {}), clock=clock, upkeep=False)
+    server = Server(loop, url, compat=open_apis(("keyval",), {}), clock=clock, maintenance=False)
     yield Client(server)
     server.stop()
 
@@ -28,5 +28,5 @@ def client(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread, clo
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Client]:
     """On SQLite, in real time."""
-    with serving(tmp_path, doors=open_doors(("keyval",), {})) as server:
+    with serving(tmp_path, compat=open_apis(("keyval",), {})) as server:
         yield Client(server)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from tests.compat.keyval.client import QUEUE, Client
 from tests.server.support import ADMIN, ask, key, serving
 from tests.support.server import Server
@@ -37,7 +37,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         key("own", "send", "receive", "admin", queues=("keyval",)),
         key("other", "send", "receive", "admin", queues=("other",)),
     )
-    with serving(tmp_path, *keys, doors=open_doors(("keyval",), {})) as server:
+    with serving(tmp_path, *keys, compat=open_apis(("keyval",), {})) as server:
         yield server
 
 

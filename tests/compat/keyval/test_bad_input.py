@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from rowq.server.service import Limits
 from tests.compat.keyval.client import QUEUE, Client
 from tests.server.support import ask, ask_raw, request, serving
@@ -111,7 +111,7 @@ def test_a_method_that_is_not_there_is_told_with_those_that_are(served: Client, 
 
 
 def test_bodies_that_are_too_large_or_too_slow_are_ended(tmp_path: Any) -> None:
-    with serving(tmp_path, doors=open_doors(("keyval",), {}), limits=Limits(max_body_bytes=1000, body_timeout=0.2)) as server:
+    with serving(tmp_path, compat=open_apis(("keyval",), {}), limits=Limits(max_body_bytes=1000, body_timeout=0.2)) as server:
         client = Client(server)
         answer = client.ask("POST", "queue/enqueue", {"value": "x" * 2000})
         assert (answer.status, set(answer.json)) == (413, {"error"})

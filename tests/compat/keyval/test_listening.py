@@ -11,7 +11,7 @@ import pytest
 
 from rowq.server.api import events
 from rowq.server.compat.keyval import api as keyval
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from tests.compat.keyval.client import QUEUE, Client
 from tests.server.dialogue import Dialogue
 from tests.server.support import ask, key, serving
@@ -86,7 +86,7 @@ def test_c30_ten_messages_come_before_an_ack_and_no_more(served: Client) -> None
 @pytest.mark.usefixtures("brisk")
 def test_in_flight_is_an_option(tmp_path: Path) -> None:
     options, clock = keyval.Options(in_flight=1, lock_duration_ms=600_000), MovingClock()
-    with serving(tmp_path, doors=open_doors(("keyval",), {"keyval": options}), clock=clock) as server:
+    with serving(tmp_path, compat=open_apis(("keyval",), {"keyval": options}), clock=clock) as server:
         client = Client(server)
         ids = [client.enqueue(n) for n in range(2)]
         with listening(client) as stream:
@@ -138,7 +138,7 @@ def test_a_stopping_server_ends_its_streams(served: Client) -> None:
 
 @pytest.mark.usefixtures("brisk")
 def test_a_stream_ends_with_the_key_that_opened_it(tmp_path: Path) -> None:
-    with serving(tmp_path, key("admin", "admin"), doors=open_doors(("keyval",), {})) as server:
+    with serving(tmp_path, key("admin", "admin"), compat=open_apis(("keyval",), {})) as server:
         secret = ask(server, "POST", "/v1/api-keys", {"name": "worker", "scopes": ["receive"]}, secret="rowq_admin").json["secret"]
         admin = Client(server, "rowq_admin")
         with listening(admin, X_API_Key=secret) as stream:
@@ -152,7 +152,7 @@ def test_a_stream_ends_with_the_key_that_opened_it(tmp_path: Path) -> None:
 
 
 def test_an_ack_at_another_worker_makes_room(tmp_path: Path) -> None:
-    served = Served(tmp_path, "--json", "--workers", "2", "--doors", "keyval", "--url", new_database("postgresql", tmp_path).url)
+    served = Served(tmp_path, "--json", "--workers", "2", "--compat", "keyval", "--url", new_database("postgresql", tmp_path).url)
     try:
         served.announced()
         ids = [served.ask("POST", f"{QUEUE}/enqueue", {"value": n}).json["id"] for n in range(15)]

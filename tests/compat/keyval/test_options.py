@@ -1,4 +1,4 @@
-"""`[doors.keyval]` and the manifest: what they say holds, and what they cannot mean is told before the server listens."""
+"""`[compat.keyval]` and the manifest: what they say holds, and what they cannot mean is told before the server listens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from rowq.errors import InvalidArgument
 from rowq.server import config
 from rowq.server.compat.keyval.api import LOCK_MS, Options
-from rowq.server.compat.registry import open_doors
+from rowq.server.compat.registry import open_apis
 from tests.compat.keyval.client import Client
 from tests.server.support import ask, serving
 from tests.support.patience import eventually
@@ -40,8 +40,8 @@ queue:
 
 def load(folder: Path, table: str, manifest: str = MANIFEST) -> Options:
     (folder / "manifest.yaml").write_text(manifest, encoding="utf-8")
-    (folder / "rowq.toml").write_text(f"[doors.keyval]\n{table}\n".replace("FOLDER", str(folder)), encoding="utf-8")
-    options: Options = config.load({}, {}, folder=folder).door_options["keyval"]
+    (folder / "rowq.toml").write_text(f"[compat.keyval]\n{table}\n".replace("FOLDER", str(folder)), encoding="utf-8")
+    options: Options = config.load({}, {}, folder=folder).compat_options["keyval"]
     return options
 
 
@@ -84,7 +84,7 @@ def test_a_manifest_may_say_nothing_of_the_queue(tmp_path: Path, manifest: str) 
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_refused(tmp_path: Path, manifest: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"doors\.keyval.*manifest\.yaml"):
+    with pytest.raises(InvalidArgument, match=r"compat\.keyval.*manifest\.yaml"):
         load(tmp_path, 'manifest = "FOLDER/manifest.yaml"', manifest)
 
 
@@ -108,18 +108,18 @@ def test_a_manifest_that_is_not_there_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_make_no_sense_are_refused(tmp_path: Path, table: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"doors\.keyval"):
+    with pytest.raises(InvalidArgument, match=r"compat\.keyval"):
         load(tmp_path, table)
 
 
 def test_the_queue_may_have_another_name(tmp_path: Path) -> None:
-    with serving(tmp_path, doors=open_doors(("keyval",), {"keyval": Options(queue="jobs")})) as server:
+    with serving(tmp_path, compat=open_apis(("keyval",), {"keyval": Options(queue="jobs")})) as server:
         id = Client(server).enqueue(1)
         assert ask(server, "POST", "/v1/queues/jobs/deliveries").json["deliveries"][0]["id"] == id
 
 
 def test_a_lock_duration_that_is_named_holds_for_a_queue_that_is_there(tmp_path: Path) -> None:
-    with serving(tmp_path, doors=open_doors(("keyval",), {"keyval": Options(lock_duration_ms=60_000)})) as server:
+    with serving(tmp_path, compat=open_apis(("keyval",), {"keyval": Options(lock_duration_ms=60_000)})) as server:
         client = Client(server)
         assert ask(server, "PUT", "/v1/queues/keyval", {"lease_ms": 1}).status == 200
         id = client.enqueue(1)
@@ -130,8 +130,8 @@ def test_a_lock_duration_that_is_named_holds_for_a_queue_that_is_there(tmp_path:
 
 def test_c12_without_cleanup_nothing_is_stranded(tmp_path: Path) -> None:
     (tmp_path / "manifest.yaml").write_text("queue:\n  cleanupInterval: 0\n  lockDuration: 300\n", encoding="utf-8")
-    (tmp_path / "rowq.toml").write_text('[doors.keyval]\nmanifest = "manifest.yaml"\n', encoding="utf-8")
-    served = Served(tmp_path, "--json", "--doors", "keyval")
+    (tmp_path / "rowq.toml").write_text('[compat.keyval]\nmanifest = "manifest.yaml"\n', encoding="utf-8")
+    served = Served(tmp_path, "--json", "--compat", "keyval")
     try:
         served.announced()
         id = served.ask("POST", "/keyval/api/queue/enqueue", {"value": 1}).json["id"]

@@ -36,7 +36,7 @@ def sql(url: str) -> Iterator[Sql]:
 
 @pytest.fixture
 def broker(url: str) -> Iterator[rowq.Broker]:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         yield broker
 
 
@@ -44,7 +44,7 @@ def broker(url: str) -> Iterator[rowq.Broker]:
 def remote(url: str) -> Iterator[rowq.Broker]:
     """A broker that asks a server over HTTP."""
     loop = LoopThread()
-    server = Server(loop, url, upkeep=False)
+    server = Server(loop, url, maintenance=False)
     with rowq.connect(server.url) as broker:
         yield broker
     server.stop()

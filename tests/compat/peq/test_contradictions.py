@@ -154,10 +154,10 @@ def test_c23b_dead_letters_have_a_life_of_their_own(sql: Sql, broker: rowq.Broke
     sql.let_pass(61)
     assert sql.dequeue() == (NOBODY, {})
     sql("UPDATE rowq.rowq_dead SET died_at = died_at - 90 * 86400000::BIGINT")
-    broker.sweep()
+    broker.maintain()
     assert sql("SELECT COUNT(*) FROM test01.dead_letter") == [(1,)]
     sql("UPDATE rowq.rowq_dead SET died_at = died_at - 2 * 86400000::BIGINT")
-    broker.sweep()
+    broker.maintain()
     assert sql("SELECT COUNT(*) FROM test01.dead_letter") == [(0,)]
 
 
@@ -196,7 +196,7 @@ def test_c26_in_flight_a_message_does_not_expire(sql: Sql, broker: rowq.Broker) 
     sql.enqueue(1)
     id, _ = sql.dequeue(lease=600)
     sql.let_pass(120)
-    broker.sweep()
+    broker.maintain()
     sql.ack(id)
 
 
@@ -229,7 +229,7 @@ def test_c34_what_is_acked_is_history_for_as_long_as_it_is_kept(sql: Sql, broker
     assert sql("SELECT created_by, message_json, reason_why FROM test01.message_history") == [("billing", {"n": 1}, "all done")]
     sql.set("history_retention", 1)
     sql("UPDATE rowq.rowq_history SET finished_at = finished_at - 2 * 86400000::BIGINT")
-    broker.sweep()
+    broker.maintain()
     assert sql("SELECT COUNT(*) FROM test01.message_history") == [(0,)]
 
 

@@ -35,7 +35,7 @@ def test_its_sql_runs(orders: Sql, url: str) -> None:
     for block in BLOCKS:
         orders.connection.execute(block.encode())
     assert [line[0] for line in orders.audit()] == [1, 2, 1, 2, 3]
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         assert broker.policy("orders").lease_ms == 60_000
         assert broker.stats("orders").leased == 1
 

@@ -51,14 +51,14 @@ def test_the_command_makes_a_door(run: Run, bare: str) -> None:
 
 def test_the_queue_gets_the_settings_of_peq(bare: str) -> None:
     make_door(bare, "test01")
-    with rowq.connect(bare, upkeep=False) as broker:
+    with rowq.connect(bare, maintenance=False) as broker:
         settings = broker.settings("test01")
         assert (settings.lease_ms, settings.max_attempts, settings.keep) == (30_000, 8, "body")
         assert broker.policy("test01").audit
 
 
 def test_what_somebody_has_set_stays(bare: str) -> None:
-    with rowq.connect(bare, upkeep=False) as broker:
+    with rowq.connect(bare, maintenance=False) as broker:
         broker.configure("test01", keep="none", backoff=[1, 2], ttl=60)
         make_door(bare, "test01")
         policy = broker.policy("test01")
@@ -95,7 +95,7 @@ def test_a_door_of_the_release_before_takes_ids_after_a_migration(bare: str, own
     sql.enqueue(1, message_id=id)
     with pytest.raises(psycopg.errors.UniqueViolation, match="was sent already"):
         sql.enqueue(2, message_id=id)
-    with rowq.connect(bare, upkeep=False) as broker:
+    with rowq.connect(bare, maintenance=False) as broker:
         broker.send("elsewhere", 3, id=str(id))
         assert broker.get(str(id), queue="test01").payload == 1
     sql.close()
@@ -112,7 +112,7 @@ def test_names_that_need_quoting(bare: str, name: str) -> None:
     sql.nak(id)
     sql(f"CALL {sql.door}.message_reschedule(%s, -1)", id)
     sql.set("max_retries", 3)
-    with rowq.connect(bare, upkeep=False) as broker:
+    with rowq.connect(bare, maintenance=False) as broker:
         assert [delivery.payload for delivery in broker.receive(name)] == [1]
         assert broker.policy(name).max_attempts == 4
     sql.close()
@@ -151,7 +151,7 @@ def test_the_tables_may_be_in_another_schema(bare: str) -> None:
     make_door(url, "test01")
     sql = Sql(bare)
     sql.enqueue(1)
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         assert broker.stats("test01").ready == 1
     assert sql.dequeue()[1] == 1
     sql.close()
@@ -234,7 +234,7 @@ def test_a_reader_sees_no_other_queue_whatever_it_asks(bare: str, own: psycopg.C
     """A function of the reader's that costs nothing is called first, unless a view is a barrier."""
     make_door(bare, "test01")
     name = f"peq_{uuid4().hex}"
-    with rowq.connect(bare, upkeep=False) as broker:
+    with rowq.connect(bare, maintenance=False) as broker:
         for state in ("ready", "dead", "history"):
             broker.configure("other", keep="body")
             broker.send("other", "secret")
@@ -296,7 +296,7 @@ def test_dropping_the_schema_leaves_the_messages(bare: str, own: psycopg.Connect
     make_door(bare, "test01")
     own.execute("CALL test01.enqueue('1')")
     own.execute("DROP SCHEMA test01 CASCADE")
-    with rowq.connect(bare, upkeep=False) as broker:
+    with rowq.connect(bare, maintenance=False) as broker:
         assert [delivery.payload for delivery in broker.receive("test01")] == [1]
 
 
@@ -305,7 +305,7 @@ def test_the_doctor_knows_the_doors_and_which_are_old(bare: str, own: psycopg.Co
         (found,) = [finding for finding in broker.doctor() if finding.check == "doors"]
         return found.ok, found.detail, found.advice
 
-    with rowq.connect(bare, upkeep=False) as broker:
+    with rowq.connect(bare, maintenance=False) as broker:
         assert finding() == (True, "none", None)
         make_door(bare, "test01")
         make_door(bare, "test02")

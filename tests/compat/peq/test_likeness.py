@@ -44,7 +44,7 @@ class Twins:
         self.held: list[tuple[UUID, Delivery]] = []
 
     def _connect(self) -> rowq.Broker:
-        return rowq.connect(self._url, clock=self._clock, upkeep=False)
+        return rowq.connect(self._url, clock=self._clock, maintenance=False)
 
     def send(self) -> None:
         delay = self._chosen.choice((0, 0, 0, 50))
@@ -61,7 +61,7 @@ class Twins:
         deliveries = self.broker.receive("twin", lease=lease, consumer="worker")
         assert [delivery.payload for delivery in deliveries] == ([] if id == NOBODY else [payload])
         self.held += [(id, delivery) for delivery in deliveries]
-        self.broker.sweep()
+        self.broker.maintain()
 
     def ack(self) -> None:
         self._settle(lambda id: self._sql.ack(id, "worker"), self.broker.ack)
@@ -83,7 +83,7 @@ class Twins:
         self.broker = self._connect()
         self.held.clear()
         if self.broker.policy("twin").order == "ready":
-            self.broker.sweep()
+            self.broker.maintain()
 
     def _settle(self, in_sql: Callable[[UUID], object], in_python: Callable[[Delivery], None]) -> None:
         if self.held:

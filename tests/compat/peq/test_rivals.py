@@ -32,7 +32,7 @@ def in_sql(url: str, done: list[str], messages: int, name: str) -> None:
 
 
 def in_python(url: str, done: list[str], messages: int, name: str) -> None:
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         while len(done) < messages:
             deliveries = broker.receive("test01", max=5, wait=0.05, consumer=name)
             assert set(broker.ack_many(deliveries)) <= {rowq.Outcome.DONE}
@@ -134,7 +134,7 @@ def test_an_operator_takes_messages_out_of_everybodys_hands(url: str, sql: Sql, 
         own.close()
 
     def work_in_python(name: str) -> None:
-        with rowq.connect(url, upkeep=False) as other:
+        with rowq.connect(url, maintenance=False) as other:
             while len(done) < messages:
                 deliveries = other.receive("test01", max=3, wait=0.05, consumer=name)
                 outcomes = other.ack_many(deliveries)

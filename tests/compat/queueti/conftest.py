@@ -12,7 +12,7 @@ import pytest
 from rowq import ManualClock
 from rowq.model.access import KnownKey
 from rowq.server.auth.authentication import Authenticator
-from rowq.server.compat.registry import open_doors, to_options
+from rowq.server.compat.registry import open_apis, to_options
 from tests.compat.queueti.asking import Topics
 from tests.support.blocking import LoopThread
 from tests.support.database import KINDS, new_database
@@ -23,13 +23,13 @@ Open = Callable[..., Topics]
 
 @pytest.fixture
 def opened(tmp_path: Path, loop: LoopThread, clock: ManualClock) -> Iterator[Open]:
-    """Opens the door in front of a database: `kind` of it, `keys` to it, and what `[doors.queueti]` says."""
+    """Opens the door in front of a database: `kind` of it, `keys` to it, and what `[compat.queueti]` says."""
     with ExitStack() as stack:
 
         def open_one(kind: str = "sqlite", keys: tuple[KnownKey, ...] = (), **options: Any) -> Topics:
-            doors = open_doors(("queueti",), {"queueti": to_options("queueti", options, "[doors.queueti]")})
+            doors = open_apis(("queueti",), {"queueti": to_options("queueti", options, "[compat.queueti]")})
             url = new_database(kind, tmp_path).url
-            server = Server(loop, url, authenticator=Authenticator(keys), doors=doors, clock=clock, upkeep=False)
+            server = Server(loop, url, authenticator=Authenticator(keys), compat=doors, clock=clock, maintenance=False)
             stack.callback(server.stop)
             return Topics(server)
 

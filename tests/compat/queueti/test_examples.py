@@ -89,6 +89,6 @@ def test_the_admin_of_the_example_is_a_key_of_that_name(served: Served) -> None:
     assert run(served, ENQUEUE_WITH_KEY)["code"] == "unauthorized"
 
 
-@pytest.mark.parametrize("served", ['[server]\ndoors = "forq,keyval"\n'], indirect=True)
+@pytest.mark.parametrize("served", ['[server]\ncompat = "forq,keyval"\n'], indirect=True)
 def test_a_closed_door_is_not_there(served: Served) -> None:
     assert run(served, ENQUEUE_WITH_KEY)["code"] == "not_found"

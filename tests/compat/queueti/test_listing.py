@@ -77,7 +77,7 @@ def test_c39_after_its_timeout_a_message_is_pending_again(topics: Topics, clock:
         statuses += [message["status"] for message in topics.ask("GET", "/messages?topic=orders").json["items"]]
         clock.advance(31)
         engine = topics.server.engine
-        engine.driver.drive(engine.upkeep.sweep())
+        engine.driver.drive(engine.maintenance.run_all())
     assert statuses == ["processing", "pending"]
 
 

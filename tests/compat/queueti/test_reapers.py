@@ -76,7 +76,7 @@ def test_expired_messages_stay_until_they_are_reaped(topics: Topics, clock: Manu
     topics.reap("expiry")
     clock.advance(366 * 86_400)
     engine = topics.server.engine
-    engine.driver.drive(engine.upkeep.sweep())
+    engine.driver.drive(engine.maintenance.run_all())
     assert engine.insights.get(id).outcome == "expired"
 
 
@@ -98,8 +98,8 @@ def test_the_schedule_is_told(opened: Open) -> None:
     "options", [{"delete_reaper_schedule": "0 2 * *"}, {"message_ttl": "soon"}, {"visibility_timeout": 0}, {"max_retries": -1}]
 )
 def test_options_that_are_not_possible_are_told(options: dict[str, object]) -> None:
-    with pytest.raises(InvalidArgument, match=r"\[doors.queueti\]"):
-        to_options("queueti", options, "[doors.queueti]")
+    with pytest.raises(InvalidArgument, match=r"\[compat.queueti\]"):
+        to_options("queueti", options, "[compat.queueti]")
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def test_without_a_schedule_it_never_comes(opened: Open, loop: LoopThread) -> No
 
 
 def test_a_server_refuses_a_schedule_that_never_comes(tmp_path: Path) -> None:
-    (tmp_path / "rowq.toml").write_text('[doors.queueti]\ndelete_reaper_schedule = "0 0 30 2 *"\n', encoding="utf-8")
+    (tmp_path / "rowq.toml").write_text('[compat.queueti]\ndelete_reaper_schedule = "0 0 30 2 *"\n', encoding="utf-8")
     command = [sys.executable, "-m", "rowq.cli.main", "serve", "--port", "0"]
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
     assert told.returncode == 2

@@ -24,7 +24,7 @@ def main(url: str) -> None:
     pymysql.install_as_MySQLdb()
     settings.configure(DATABASES={"default": settings_for(url)})
     django.setup()
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         verbs = broker.within(connection)
         with transaction.atomic():
             verbs.send("q", "kept")

@@ -42,7 +42,7 @@ def read(evidence: Evidence, url: str) -> None:
             evidence.put(table, rows)
     for rows in _pieces(rows_of(url, "SELECT seq, payload, group_key FROM rowq_messages")):
         evidence.put("bodies", [(seq, msgspec.json.decode(bytes(payload))["name"], group) for seq, payload, group in rows])
-    with rowq.connect(url, upkeep=False) as broker:
+    with rowq.connect(url, maintenance=False) as broker:
         for queue in QUEUES:
             stats = broker.stats(queue)
             counts = {"ready": stats.ready, "scheduled": stats.scheduled, "leased": stats.leased, "blocked": stats.blocked}

@@ -13,7 +13,7 @@ from trust.torture.ways.hands import Caller
 PAUSED = 0.3
 T = TypeVar("T")
 STATES = ("ready", "scheduled", "blocked", "leased", "dead")
-_ACTIONS = {"stats": 30, "look": 30, "redrive": 12, "delete": 8, "purge": 1, "pause": 1, "resume": 4, "sweep": 6, "all": 4, "letters": 4}
+_ACTIONS = {"stats": 30, "look": 30, "redrive": 12, "delete": 8, "purge": 1, "pause": 1, "resume": 4, "maintain": 6, "all": 4, "letters": 4}
 
 
 class Operator:
@@ -34,7 +34,7 @@ class Operator:
             "purge": lambda: self._call("purge", ["brief"], lambda: self._broker.purge("brief")),
             "pause": lambda: self._pause(queue),
             "resume": lambda: self._call("resume", [queue], lambda: self._broker.resume(queue)),
-            "sweep": lambda: self._call("sweep", [], self._broker.sweep),
+            "maintain": lambda: self._call("maintain", [], self._broker.maintain),
             "all": lambda: self._call("queues", [], self._broker.queues),
             "letters": lambda: self._call("failures", [queue], lambda: self._broker.failures(queue)),
         }

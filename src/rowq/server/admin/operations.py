@@ -66,12 +66,12 @@ async def revoke_stream(request: AdminRequest) -> Response:
     return request.go("/streams", f"{name} was revoked: {count(gone, 'message')} went back to {listed(stream.queues)}.")
 
 
-async def show_sweeps(request: AdminRequest) -> Response:
+async def show_maintenance(request: AdminRequest) -> Response:
     found = await request.call(operations.list_sweeps)
-    return request.show("operations/sweeps.html", sweeps=found.sweeps)
+    return request.show("operations/maintenance.html", tasks=found.sweeps)
 
 
-async def run_sweep(request: AdminRequest) -> Response:
+async def run_maintenance(request: AdminRequest) -> Response:
     name = request.path["sweep"]
     done = (await request.call(operations.run_sweep, sweep=name)).count
     if name == "optimize":

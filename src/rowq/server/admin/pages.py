@@ -32,8 +32,8 @@ _OPERATIONS = (
     Page("GET", "/consumers", operations.show_consumers, menu="Consumers"),
     Page("GET", "/streams", operations.show_streams, menu="Streams", of_the_whole=True),
     Page("POST", "/streams/{stream}/revocation", operations.revoke_stream, of_the_whole=True),
-    Page("GET", "/sweeps", operations.show_sweeps, menu="Maintenance", of_the_whole=True),
-    Page("POST", "/sweeps/{sweep}", operations.run_sweep, of_the_whole=True),
+    Page("GET", "/sweeps", operations.show_maintenance, menu="Maintenance", of_the_whole=True),
+    Page("POST", "/sweeps/{sweep}", operations.run_maintenance, of_the_whole=True),
     Page("GET", "/actions", operations.show_actions, menu="Actions"),
     Page("GET", "/health", operations.show_health, menu="Health", of_the_whole=True),
 )

@@ -82,7 +82,7 @@ SCHEMAS = {
     "AllConsumers": "The consumers of all queues: registered ones, and those that hold messages.",
     "Consumers": "The consumers that are alive, the oldest first.",
     "ApiKeys": "The keys of the database. Those of the server's configuration are not among them.",
-    "Sweeps": "The maintenance tasks, by name.",
+    "Tasks": "The maintenance tasks, by name.",
     "Findings": "The checks, and their results.",
 }
 

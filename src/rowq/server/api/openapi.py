@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 import rowq
-from rowq.engine.maintenance import SWEEPS
+from rowq.engine.maintenance import TASKS
 from rowq.server.api import descriptions, examples
 from rowq.server.api.route import EVENTS, JSON, LINES, Route
 from rowq.wire import MessageBody, Problem, SendBody
@@ -24,7 +24,7 @@ _PATHS = {
     "name": {"type": "string", "pattern": _NAME},
     "stream": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,100}$"},
     "consumer_id": {"type": "string", "minLength": 1},
-    "sweep": {"type": "string", "enum": [sweep.name for sweep in SWEEPS]},
+    "sweep": {"type": "string", "enum": [task.name for task in TASKS]},
 }
 _REQUEST_KEY = "^[!-~](?:[ -~]{0,253}[!-~])?$"
 _SCOPES = {"send": "`send`", "receive": "`receive`", "look": "`receive`", "metrics": "`metrics`"}

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from msgspec import Struct
 from starlette.responses import Response
 
-from rowq.engine.maintenance import SWEEPS, Sweep, Swept
+from rowq.engine.maintenance import TASKS, MaintenanceResult, MaintenanceTask
 from rowq.errors import RowqError, ServerUnavailable
 from rowq.server.api.request import ApiRequest
 from rowq.server.http.errors import HttpError
@@ -21,8 +21,8 @@ class Findings(Struct):
     findings: list[Finding]
 
 
-class Sweeps(Struct):
-    sweeps: tuple[Sweep, ...]
+class Tasks(Struct):
+    sweeps: tuple[MaintenanceTask, ...]
 
 
 class Token(Struct):
@@ -53,16 +53,16 @@ async def metrics(asked: ApiRequest[None, None]) -> Response:
     return Response(await asked.service.metrics.render(), headers={"content-type": METRICS_TYPE, "cache-control": "no-store"})
 
 
-async def sweep(asked: ApiRequest[None, None]) -> Swept:
-    return await asked.service.ask(asked.service.engine.upkeep.sweep(), asked.actor)
+async def sweep(asked: ApiRequest[None, None]) -> MaintenanceResult:
+    return await asked.service.ask(asked.service.engine.maintenance.run_all(), asked.actor)
 
 
-async def list_sweeps(asked: ApiRequest[None, None]) -> Sweeps:  # noqa: ARG001  # the list is the same for every caller
-    return Sweeps(SWEEPS)
+async def list_sweeps(asked: ApiRequest[None, None]) -> Tasks:  # noqa: ARG001  # the list is the same for every caller
+    return Tasks(TASKS)
 
 
 async def run_sweep(asked: ApiRequest[None, None]) -> Count:
-    return Count(await asked.service.ask(asked.service.engine.sweeps.run(asked.path["sweep"]), asked.actor))
+    return Count(await asked.service.ask(asked.service.engine.maintenance_tasks.run(asked.path["sweep"]), asked.actor))
 
 
 async def doctor(asked: ApiRequest[None, None]) -> Findings:

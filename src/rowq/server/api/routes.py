@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rowq.engine.maintenance import Swept
+from rowq.engine.maintenance import MaintenanceResult
 from rowq.model.failure import Failures
 from rowq.model.member import Membership
 from rowq.model.message import Stats
@@ -265,8 +265,8 @@ _OPERATIONS = (
         media="text/plain",
         refusals=(404,),
     ),
-    _change("POST", "/v1/sweep", operations.sweep, "Run maintenance now", Swept, of_the_whole=True),
-    _get("/v1/sweeps", operations.list_sweeps, "The maintenance tasks, by name", operations.Sweeps, right="admin", of_the_whole=True),
+    _change("POST", "/v1/sweep", operations.sweep, "Run maintenance now", MaintenanceResult, of_the_whole=True),
+    _get("/v1/sweeps", operations.list_sweeps, "The maintenance tasks, by name", operations.Tasks, right="admin", of_the_whole=True),
     _change("POST", "/v1/sweeps/{sweep}", operations.run_sweep, "Run one maintenance task now", Count, refusals=(404,), of_the_whole=True),
     _get("/v1/doctor", operations.doctor, "Check the database for problems", operations.Findings, right="admin", of_the_whole=True),
 )

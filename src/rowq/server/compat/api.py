@@ -57,20 +57,20 @@ class CompatApi(Protocol):
         """Its background task, until it is cancelled; most have none."""
 
 
-def to_routes(service: Service, doors: Iterable[CompatApi]) -> list[StarletteRoute]:
+def to_routes(service: Service, apis: Iterable[CompatApi]) -> list[StarletteRoute]:
     by_path: dict[tuple[str, str], _Endpoint] = {}
-    for door in doors:
-        for way in door.ways():
-            by_path.setdefault((door.name, way.path), _Endpoint(service, door)).add(way)
+    for api in apis:
+        for way in api.ways():
+            by_path.setdefault((api.name, way.path), _Endpoint(service, api)).add(way)
     return [StarletteRoute(path, endpoint) for (_, path), endpoint in by_path.items()]
 
 
 class _Endpoint:
     """The routes of one path, by method."""
 
-    def __init__(self, service: Service, door: CompatApi) -> None:
+    def __init__(self, service: Service, api: CompatApi) -> None:
         self._service = service
-        self._door = door
+        self._api = api
         self._ways: dict[str, CompatRoute] = {}
 
     def add(self, way: CompatRoute) -> None:
@@ -87,7 +87,7 @@ class _Endpoint:
                 raise
             if isinstance(error, QueueNotFound):
                 error = error.among(lambda name: False)  # suggests no other names: the key may not see them
-            answer = self._door.refuse(error)
+            answer = self._api.refuse(error)
         if answer is not None:
             await _write(send, answer)
 

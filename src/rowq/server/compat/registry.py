@@ -14,8 +14,8 @@ from rowq.server.compat.keyval import api as keyval
 from rowq.server.compat.queueti import api as queueti
 from rowq.server.sources import nearest
 
-_DOORS: dict[str, Any] = {module.CompatApi.name: module for module in (forq, keyval, queueti)}
-NAMES = tuple(_DOORS)
+_MODULES: dict[str, Any] = {module.CompatApi.name: module for module in (forq, keyval, queueti)}
+NAMES = tuple(_MODULES)
 NONE = "none"
 
 
@@ -23,14 +23,14 @@ def chosen(text: str) -> tuple[str, ...]:
     """Reads names separated by commas; `none` selects none."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip() not in ("", NONE)))
     for name in names:
-        if name not in _DOORS:
+        if name not in _MODULES:
             raise InvalidArgument(f"there is no compatible API {name!r}{nearest(name, NAMES)}")
     return names
 
 
 def to_options(name: str, table: Any, where: str) -> Any:
     """The options of one compatible API, from its table in the configuration."""
-    kind = _DOORS[name].Options
+    kind = _MODULES[name].Options
     if isinstance(table, Mapping):
         for field in table:
             if field not in kind.__struct_fields__:
@@ -41,5 +41,5 @@ def to_options(name: str, table: Any, where: str) -> Any:
         raise InvalidArgument(f"{where} is invalid: {error}") from None
 
 
-def open_doors(names: tuple[str, ...], options: Mapping[str, Any]) -> tuple[CompatApi, ...]:
-    return tuple(_DOORS[name].CompatApi(options.get(name, _DOORS[name].Options())) for name in names)
+def open_apis(names: tuple[str, ...], options: Mapping[str, Any]) -> tuple[CompatApi, ...]:
+    return tuple(_MODULES[name].CompatApi(options.get(name, _MODULES[name].Options())) for name in names)

@@ -55,7 +55,7 @@ class Archiver:
         self._url = url
         self.lake = Lake(lake)
         with ExitStack() as opened:
-            self._engine = opened.enter_context(closing(open_engine(url, upkeep=False, migrate=False, actor=actor)))
+            self._engine = opened.enter_context(closing(open_engine(url, maintenance=False, migrate=False, actor=actor)))
             self._tabular = opened.enter_context(closing(open_tabular(url)))
             self._identity = self._engine.dialect.identity()
             self._opened = opened.pop_all()

@@ -174,7 +174,7 @@ def _begun(engine: Engine, name: str, digest: int, upto: int, chunk: int, *, dry
 @contextmanager
 def _opened(url: str, actor: str | None) -> Iterator[Engine]:
     refuse_server(url, "a replay writes to a database, and this is a server")
-    with closing(open_engine(url, upkeep=False, migrate=False, actor=actor)) as engine:
+    with closing(open_engine(url, maintenance=False, migrate=False, actor=actor)) as engine:
         yield engine
 
 

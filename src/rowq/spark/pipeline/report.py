@@ -103,7 +103,7 @@ def _lines(spark: SparkSession, source: Source, kind: Kind) -> DataFrame:
 
 def _hot_lines(spark: SparkSession, url: str, kind: Kind, lake: Lake | None, snapshot: Snapshot | None) -> list[DataFrame]:
     """Settled lines that the lake does not have yet."""
-    with closing(open_engine(url, upkeep=False, migrate=False)) as engine, closing(open_tabular(url)) as tabular:
+    with closing(open_engine(url, maintenance=False, migrate=False)) as engine, closing(open_tabular(url)) as tabular:
         if lake is not None and snapshot is not None and snapshot.identity != engine.dialect.identity():
             raise another_database(lake.storage.root)
         held = None if snapshot is None else snapshot.last_segment(kind)

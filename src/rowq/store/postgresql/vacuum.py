@@ -36,7 +36,7 @@ class Vacuum:
         self._not_before: dict[str, float] = {}
         self._own: psycopg.Connection[Any] | None = None
         self._turn = threading.Lock()
-        """Regular maintenance and an operator's `rowq sweep` may run at the same time."""
+        """Regular maintenance and an operator's `rowq maintain` may run at the same time."""
 
     def run(self) -> None:
         with self._turn:

@@ -58,7 +58,7 @@ Hours = Annotated[int, Meta(ge=1, le=366 * 24)]
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of `[doors.forq]`; FORQ_… variables set them too."""
+    """The options of `[compat.forq]`; FORQ_… variables set them too."""
 
     queue_ttl_hours: Hours = 24
     dlq_ttl_hours: Hours = 168

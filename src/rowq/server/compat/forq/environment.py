@@ -34,7 +34,7 @@ def read_forq(environment: Mapping[str, str]) -> Given:
             host, port = _address(name, address)
             given.scalars |= {f"{prefix}host": (name, host), f"{prefix}port": (name, port)}
     if hours := {field: _hours(name, said[name]) for name, field in _TTLS.items() if name in said}:
-        given.doors["forq"] = (" and ".join(name for name in _TTLS if name in said), hours)
+        given.compat["forq"] = (" and ".join(name for name in _TTLS if name in said), hours)
     secrets = {said[name]: name for name in reversed(_SECRETS) if name in said}  # the same secret twice is one key, with the wider scopes
     given.keys = [(name, {"name": _SECRETS[name][0], "scopes": list(_SECRETS[name][1]), "secret": text}) for text, name in secrets.items()]
     given.remarks = [f"{name} has no effect{nearest(name, KNOWN)}" for name in said if name not in KNOWN]

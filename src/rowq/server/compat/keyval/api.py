@@ -41,7 +41,7 @@ _OK = Answer(200, b'{"ok":true}')
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of `[doors.keyval]`; the manifest supplies the durations that are not set here."""
+    """The options of `[compat.keyval]`; the manifest supplies the durations that are not set here."""
 
     queue: str = "keyval"
     lock_duration_ms: PositiveMillis | None = None

@@ -224,11 +224,11 @@ class CompatApi:
 
     async def _expire(self, request: CompatRequest) -> Answer:
         _check_whole(request.identity)
-        return _answer({"expired": await request.service.ask(request.service.engine.upkeep.take_ended(), request.identity.actor)})
+        return _answer({"expired": await request.service.ask(request.service.engine.maintenance.take_ended(), request.identity.actor)})
 
     async def _reap(self, request: CompatRequest) -> Answer:
         _check_whole(request.identity)
-        return _answer({"deleted": await request.service.ask(request.service.engine.upkeep.reap(), request.identity.actor)})
+        return _answer({"deleted": await request.service.ask(request.service.engine.maintenance.reap(), request.identity.actor)})
 
     async def _show_schedule(self, request: CompatRequest) -> Answer:  # noqa: ARG002  # the signature of every handler
         return _answer({"schedule": self._options.delete_reaper_schedule})
@@ -238,7 +238,7 @@ async def reap_if_first(service: Service, holder: str, due: int) -> bool:
     """The duty lasts until the next minute begins: no schedule is due twice before that."""
     is_first = await service.engine.driver.perform(Execute(lambda tx: registry.take_duty(tx, REAPER, holder, due + 59_000), durable=False))
     if is_first:
-        deleted = await service.ask(service.engine.upkeep.reap(), REAPER)
+        deleted = await service.ask(service.engine.maintenance.reap(), REAPER)
         _log.info("the delete reaper of queue-ti deleted %d messages", deleted)
     return is_first
 

@@ -20,7 +20,7 @@ Seconds = Annotated[int, Meta(ge=0, le=LONGEST_MS // 1000)]
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of `[doors.queueti]`: defaults for topics, applied from their first message on."""
+    """The options of `[compat.queueti]`: defaults for topics, applied from their first message on."""
 
     visibility_timeout: Duration = "30s"
     max_retries: Retries = 3
