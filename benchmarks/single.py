@@ -39,7 +39,7 @@ def run(bench: Bench) -> Chapter:
         claims.append(Claim("the same with audit", "x", scores.ratio(FINISH, _AUDITED, name)))
         claims.append(Claim(f"rowq to {name}, send", "x", scores.ratio(SEND, _OURS, name)))
     notes = [
-        "Everybody runs with synchronous = NORMAL.",
+        "All run with synchronous = NORMAL.",
         "The peers write no audit: the bar is for rowq without it, and the ratio with it is told beside.",
         "huey has no ack: a task that was taken is gone if its worker dies. litequeue and persist-queue keep what is done in the table.",
         *[f"{name} is not installed." for name in rivals.ALL if name not in peers],

@@ -164,7 +164,7 @@ class TestWithKeys:
         told = [(event.event, event.actor) for event in locked_site.server.engine.insights.actions(None, 10)]
         assert told == [("signed_out", "key:admin"), ("signed_in", "key:admin")]
 
-    def test_whoever_guesses_is_not_listened_to(self, locked_site: Served) -> None:
+    def test_a_client_that_guesses_is_locked_out(self, locked_site: Served) -> None:
         visitor = Visitor(locked_site.url)
         statuses = [visitor.log_in(f"rowq_guess{number}").status for number in range(11)]
         assert statuses == [401] * 10 + [429]

@@ -107,7 +107,7 @@ def patience(broker: Broker, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(("cut", "there"), [(Mood.CUT_BEFORE, []), (Mood.CUT_AFTER, [1])], ids=["before", "after"])
-def test_where_nobody_can_be_asked_the_outcome_is_unknown(
+def test_where_the_database_cannot_be_asked_the_outcome_is_unknown(
     proxy: CommitProxy, broker: Broker, direct: Broker, cut: Mood, there: list[int]
 ) -> None:
     broker.send("other", "so that everything is open")

@@ -265,7 +265,7 @@ def test_a_send_that_is_repeated_with_its_id_is_written_once(broker: Broker, way
 
 @mariadb_only
 @before_or_after
-def test_nobody_can_say_what_became_of_an_ack(broker: Broker, way: CuttableWay, arrives: bool) -> None:
+def test_the_outcome_of_an_ack_is_unknown(broker: Broker, way: CuttableWay, arrives: bool) -> None:
     broker.send("q", "x")
     delivery = take(broker, lease=60)
     cut(way, b"COMMIT", arrives=arrives)

@@ -65,7 +65,7 @@ def comes(receive: Callable[[], Any]) -> tuple[Any, float]:
     return found, time.monotonic()
 
 
-def test_what_is_delayed_comes_at_its_time_whoever_sent_it(astray: Rival, broker: rowq.Broker, q: str) -> None:
+def test_a_delayed_message_is_due_at_its_time_from_every_host(astray: Rival, broker: rowq.Broker, q: str) -> None:
     before = time.monotonic()
     broker.send(q, "from here", delay=SPAN)
     found, at = comes(lambda: astray.ask("receive", [q], {}))
@@ -78,7 +78,7 @@ def test_what_is_delayed_comes_at_its_time_whoever_sent_it(astray: Rival, broker
     assert at - before >= SPAN
 
 
-def test_a_lease_lasts_as_long_as_it_says_whoever_holds_it(astray: Rival, broker: rowq.Broker, q: str) -> None:
+def test_a_lease_lasts_as_long_as_it_says_on_every_host(astray: Rival, broker: rowq.Broker, q: str) -> None:
     broker.send_many(q, ["one", "two"])
     (here,) = broker.receive(q, lease=HOUR / 2)
     (there,) = astray.ask("receive", [q], {"lease": HOUR / 2})
@@ -93,7 +93,7 @@ def test_a_lease_lasts_as_long_as_it_says_whoever_holds_it(astray: Rival, broker
     assert astray.ask("ack", [there["receipt"]], {}) is None
 
 
-def test_a_lease_that_has_run_out_is_taken_over_whoever_held_it(astray: Rival, broker: rowq.Broker, q: str) -> None:
+def test_an_expired_lease_is_taken_over_from_every_host(astray: Rival, broker: rowq.Broker, q: str) -> None:
     """An answer that took too long for so short a lease is not given, so each of them asks until one comes."""
     broker.send(q, "again and again")
     before = time.monotonic()

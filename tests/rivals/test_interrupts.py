@@ -14,7 +14,7 @@ from tests.support.tables import faults_of
 
 
 @pytest.mark.parametrize("interrupts", [15, pytest.param(60, marks=pytest.mark.prove("four times as long; fifteen stand for it"))])
-def test_a_thread_that_is_interrupted_holds_up_nobody(start: Start, url: str, interrupts: int) -> None:
+def test_a_thread_that_is_interrupted_delays_no_other_thread(start: Start, url: str, interrupts: int) -> None:
     rival = start("interrupted", url, interrupts)
     choose = random.Random("interrupts")
     moment = threading.Event()

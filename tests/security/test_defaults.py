@@ -90,7 +90,7 @@ def test_no_other_site_may_read_an_answer(tmp_path: Path, is_open: bool) -> None
         assert not [name for name in shown.headers if name.startswith("access-control-")]
 
 
-def test_no_answer_is_kept_by_anybody(server: Server) -> None:
+def test_no_answer_is_cached(server: Server) -> None:
     assert ask(server, "POST", "/v1/queues/q/messages", {"payload": 1}).headers["cache-control"] == "no-store"
     for path in ("/v1/queues", "/v1/queues/q/messages", "/nowhere"):
         assert ask(server, "GET", path).headers["cache-control"] == "no-store"

@@ -32,7 +32,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("way", CLOSED)
-def test_nobody_comes_in_without_a_key_that_is_known(guarded: World, way: str) -> None:
+def test_no_route_admits_a_request_without_a_known_key(guarded: World, way: str) -> None:
     before = guarded.state()
     for secret in (None, "", "rowq_unknown", guarded.revoked, "*", "rowq_admin'--"):
         assert guarded.try_with(way, secret).status == 401, secret
@@ -74,7 +74,7 @@ def test_the_right_key_opens_it(guarded: World, tmp_path: Path, way: str) -> Non
             assert limited.is_refused != is_enough and limited.status < 500, (scope, limited)
 
 
-def test_a_way_that_nobody_thought_of_is_noticed() -> None:
+def test_a_route_without_an_expectation_is_noticed() -> None:
     table = {"GET /here": Expected("admin", "whole")}
     assert matched(["GET /here"], table) == table
     with pytest.raises(AssertionError, match="GET /new"):

@@ -71,7 +71,7 @@ def _serving(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("way", CLOSED)
-def test_nobody_is_shown_a_page_without_a_session_that_holds(town: Town, way: str) -> None:
+def test_no_page_is_shown_without_a_valid_session(town: Town, way: str) -> None:
     """Neither a stranger, nor whoever makes up a cookie, has logged out, or has a key that was revoked."""
     before = town.state()
     for visitor in (town.stranger, town.forger, town.left, town.gone):

@@ -10,7 +10,7 @@ import pytest
 
 from rowq import Forbidden, ManualClock, TooManyFailures, Unauthorized
 from rowq.model.access import ApiKey, KnownKey, Right, Scope, digest_of
-from rowq.server.auth.authentication import ANYBODY, Authenticator
+from rowq.server.auth.authentication import ANONYMOUS, Authenticator
 from rowq.server.auth.lockout import FAILURES, LOCKED_FOR, MOST_ADDRESSES, Lockout
 from tests.support.patience import eventually_async
 
@@ -71,7 +71,7 @@ def test_the_same_secret_in_configuration_and_database_opens_what_the_database_s
 class TestWithoutKeys:
     @pytest.mark.parametrize("host", ["localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:8080", "127.8.8.8", "[::1]", "[::1]:8080"])
     def test_this_machine_may_ask(self, host: str) -> None:
-        assert Authenticator().admit(request(("host", host))) is ANYBODY
+        assert Authenticator().admit(request(("host", host))) is ANONYMOUS
 
     @pytest.mark.parametrize(
         "host",
@@ -96,7 +96,7 @@ class TestWithoutKeys:
             "2130706433",
         ],
     )
-    def test_whoever_names_us_otherwise_may_not(self, host: str) -> None:
+    def test_a_request_under_another_host_name_is_refused(self, host: str) -> None:
         with pytest.raises(Forbidden):
             Authenticator().admit(request(("host", host)))
 
@@ -110,7 +110,7 @@ class TestWithoutKeys:
 
     @pytest.mark.parametrize("origin", ["http://localhost", "http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080"])
     def test_a_page_of_this_machine_may_ask(self, origin: str) -> None:
-        assert Authenticator().admit(request(("host", "localhost"), ("origin", origin))) is ANYBODY
+        assert Authenticator().admit(request(("host", "localhost"), ("origin", origin))) is ANONYMOUS
 
     @pytest.mark.parametrize(
         "origin", ["https://example.com", "null", "", "file://", "http://localhost.example.com", "ftp://localhost", "localhost"]
@@ -124,9 +124,9 @@ class TestWithoutKeys:
 
     @pytest.mark.parametrize("right", ["send", "receive", "look", "admin", "metrics"])
     def test_anybody_may_do_everything(self, right: Right) -> None:
-        ANYBODY.check(right)
-        ANYBODY.check(right, "orders")
-        assert ANYBODY.sees_all and ANYBODY.reaches("orders") and ANYBODY.actor is None
+        ANONYMOUS.check(right)
+        ANONYMOUS.check(right, "orders")
+        assert ANONYMOUS.sees_all and ANONYMOUS.reaches("orders") and ANONYMOUS.actor is None
 
 
 class TestCredentials:
@@ -218,7 +218,7 @@ class TestLockout:
         with pytest.raises(Unauthorized):
             authenticator.admit(request(("x-api-key", "wrong"), address=address))
 
-    def test_whoever_guesses_ten_times_is_not_listened_to_for_a_minute(self, authenticator: Authenticator, time: Monotonic) -> None:
+    def test_a_client_that_guesses_ten_times_is_locked_out_for_a_minute(self, authenticator: Authenticator, time: Monotonic) -> None:
         for _ in range(FAILURES):
             self.guess(authenticator)
         with pytest.raises(TooManyFailures) as refused:
@@ -337,8 +337,8 @@ class TestTokens:
 
     def test_a_token_of_nobody_opens_nothing_once_there_are_keys(self) -> None:
         authenticator = Authenticator()
-        token, _ = authenticator.issue_token(ANYBODY)
-        assert authenticator.admit(request(("host", "localhost"), query=f"token={token}")) is ANYBODY
+        token, _ = authenticator.issue_token(ANONYMOUS)
+        assert authenticator.admit(request(("host", "localhost"), query=f"token={token}")) is ANONYMOUS
         authenticator.learn([known("worker", SECRET)])
         with pytest.raises(Unauthorized):
             authenticator.admit(request(("host", "localhost"), query=f"token={token}"))

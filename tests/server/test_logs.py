@@ -64,7 +64,7 @@ def test_a_line_of_json_is_one_object() -> None:
 
 
 @pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()], ids=["text", "json"])
-def test_nobody_can_forge_a_line(formatter: logging.Formatter) -> None:
+def test_no_text_forges_a_line(formatter: logging.Formatter) -> None:
     line = formatter.format(record("request", fields={"path": "/a\n2026-01-01 INFO forged\x1b[31m\u2028"}))
     assert len(line.splitlines()) == 1
     assert "\x1b" not in line

@@ -115,7 +115,7 @@ class Retention:
         now = self._clock.now()
         with self._dialect.reading() as session:
             return [
-                _of_nobody(retire)
+                _to_part(retire)
                 for query, until, retire in (
                     ("list_old_requests", {"cutoff": now - request.KEPT_MS}, request.retire),
                     ("list_old_staged", {"cutoff": now - stage.KEPT_MS}, stage.retire),
@@ -171,10 +171,10 @@ class _Stride:
 
 
 def _of_queue(retire: _Retire, queue: str) -> _Part:
-    return _of_nobody(lambda tx, limit: retire(tx, queue, limit))
+    return _to_part(lambda tx, limit: retire(tx, queue, limit))
 
 
-def _of_nobody(retire: Callable[[Transaction, int], int]) -> _Part:
+def _to_part(retire: Callable[[Transaction, int], int]) -> _Part:
     def remove(tx: Transaction, after: int, limit: int) -> _Removed:
         gone = retire(tx, limit)
         return _Removed(gone, None if gone < limit else after)

@@ -94,10 +94,10 @@ class WaitingRoom:
     def close(self) -> None:
         with self._changed:
             self._is_closed = True
-            everybody = {topic: len(waiters) for topic, waiters in self.waiters.items()}
+            all_waiting = {topic: len(waiters) for topic, waiters in self.waiters.items()}
             ticker = self._ticker
             self._changed.notify_all()
-        self.wake(everybody)
+        self.wake(all_waiting)
         if ticker is not None and ticker is not threading.current_thread():
             with suppress(RuntimeError):  # an interrupt hit while it was being started; it finds the room closed, and ends
                 ticker.join()

@@ -247,8 +247,8 @@ class Workers:
             place.failures += 1
         elif running() - place.ready_at > STEADY:
             place.deaths = 0
-        nobody_serves = not any(other.pid is not None and other.ready_at is not None for other in self._places)
-        if place.failures >= MOST_STARTS and (nobody_serves or not self._was_ready):
+        none_serves = not any(other.pid is not None and other.ready_at is not None for other in self._places)
+        if place.failures >= MOST_STARTS and (none_serves or not self._was_ready):
             self._error = ServerUnavailable(f"the server cannot start: worker {place.number + 1} {how}")
             self._stop()
             return

@@ -139,7 +139,7 @@ DEFECTS = (
         file="rowq/server/auth/authentication.py",
         old="            if not is_local_host(value):",
         new="            if False:",
-        tests=("tests/server/test_authentication.py::TestWithoutKeys::test_whoever_names_us_otherwise_may_not",),
+        tests=("tests/server/test_authentication.py::TestWithoutKeys::test_a_request_under_another_host_name_is_refused",),
     ),
     Defect(
         name="any-origin",
@@ -155,7 +155,7 @@ DEFECTS = (
         file="rowq/server/auth/authentication.py",
         old="            self._lockout.failed(address)\n",
         new="",
-        tests=("tests/server/test_authentication.py::TestLockout::test_whoever_guesses_ten_times_is_not_listened_to_for_a_minute",),
+        tests=("tests/server/test_authentication.py::TestLockout::test_a_client_that_guesses_ten_times_is_locked_out_for_a_minute",),
     ),
     Defect(
         name="tokens-never-end",

@@ -51,7 +51,7 @@ DEFECTS = (
         file="rowq/clock.py",
         old="return int((running() + self._offset) * 1000)",
         new="return int(time.time() * 1000)",
-        tests=("tests/rivals/test_clocks.py::test_what_is_delayed_comes_at_its_time_whoever_sent_it[fast-postgresql]",),
+        tests=("tests/rivals/test_clocks.py::test_a_delayed_message_is_due_at_its_time_from_every_host[fast-postgresql]",),
     ),
     Defect(
         name="history-goes-too-early",

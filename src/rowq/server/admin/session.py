@@ -15,7 +15,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from rowq.errors import Forbidden, Unauthorized
-from rowq.server.auth.authentication import ANYBODY, Identity, admit_local, check_own_page
+from rowq.server.auth.authentication import ANONYMOUS, Identity, admit_local, check_own_page
 from rowq.server.auth.loopback import is_local_host
 from rowq.server.http import asgi
 from rowq.server.service import Service
@@ -69,7 +69,7 @@ class Sessions:
                 admit_local(scope)
             elif not is_local:  # another site may link here, but not under a host name of its own (DNS rebinding)
                 raise Forbidden("without keys these pages answer to localhost only: open them under that name, or give the server a key")
-            return Visitor(token or new_token(), ANYBODY, token is None, is_local)
+            return Visitor(token or new_token(), ANONYMOUS, token is None, is_local)
         if changes:
             check_own_page(scope)
         identity = None if token is None else await self._find(token)

@@ -14,7 +14,7 @@ from rowq.errors import Forbidden, OutcomeUnknown, QueueNotFound
 from rowq.model.queue import split_name
 from rowq.server.api.request import ApiRequest
 from rowq.server.api.route import EVENTS, Handler, NoQuery, Route
-from rowq.server.auth.authentication import ANYBODY, Identity
+from rowq.server.auth.authentication import ANONYMOUS, Identity
 from rowq.server.http import answers, asgi
 from rowq.server.http.errors import HttpError
 from rowq.server.http.patience import first_of
@@ -81,7 +81,7 @@ class _Method:
 
     def _admit(self, scope: asgi.Scope, path: dict[str, str]) -> Identity:
         if self._route.right is None:
-            return ANYBODY
+            return ANONYMOUS
         identity = self._service.authenticator.admit(scope)
         check_rights(self._route, identity, path)
         return identity

@@ -66,7 +66,7 @@ class Identity:
         return self._key is None or reaches(self._key, queue)
 
 
-ANYBODY = Identity(None)
+ANONYMOUS = Identity(None)
 """Every client of a server without keys."""
 
 
@@ -245,7 +245,7 @@ def admit_local(scope: Scope) -> Identity:
             raise Forbidden("without keys this server does not answer pages of other sites: give the server a key")
     if not has_host:
         raise Forbidden("without keys this server answers to localhost only, and this request names no host")
-    return ANYBODY
+    return ANONYMOUS
 
 
 def check_own_page(scope: Scope) -> None:

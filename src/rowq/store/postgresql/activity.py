@@ -90,9 +90,9 @@ def locks(session: Session) -> Finding:
     rows = [row for row in session.rows("list_locks") if (row[5] or 0.0) >= _LONG_LOCK]
     if not rows:
         return Finding("locks", True, "none is held for long")
-    someone, tables, waiting = _Activity(*rows[0][:6]), rows[0][6], rows[0][7]
-    advice = f"messages that it has locked are stuck: let it commit, or SELECT pg_terminate_backend({someone.pid})"
-    return Finding("locks", False, f"{someone}; on {tables}; {waiting} wait for it{_more(rows)}", advice)
+    holder, tables, waiting = _Activity(*rows[0][:6]), rows[0][6], rows[0][7]
+    advice = f"messages that it has locked are stuck: let it commit, or SELECT pg_terminate_backend({holder.pid})"
+    return Finding("locks", False, f"{holder}; on {tables}; {waiting} wait for it{_more(rows)}", advice)
 
 
 def wake_ups(queue: float, *, is_pooled: bool, is_standby: bool, open: Open) -> Finding:
