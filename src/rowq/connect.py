@@ -16,7 +16,7 @@ from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.duration import Duration, to_ms
 from rowq.model.queue import Settings
-from rowq.model.text import mend_text
+from rowq.model.text import clean_text
 from rowq.store import migrations
 from rowq.store.address import MARIADB_SCHEMES, NO_URL, POSTGRESQL_SCHEMES, open_mariadb, open_postgresql, open_sqlite
 from rowq.store.dialect import Dialect
@@ -144,7 +144,7 @@ def open_engine(
         dialect,
         clock,
         defaults or Settings(),
-        actor=None if actor is None else mend_text(actor),
+        actor=None if actor is None else clean_text(actor),
         timeout=dialect.timeout,
         maintenance=maintenance,
         notifier=notifier,
@@ -164,12 +164,12 @@ def open_dialect(url: str) -> Dialect:
     return dialect
 
 
-def make_door(url: str, queue: str) -> None:
+def install_peq(url: str, queue: str) -> None:
     """Creates or replaces PEQ's procedures and views for a queue, in a schema of its name; with the tables, as `connect` does."""
     migrate(url)
     dialect = open_dialect(url)
     try:
-        dialect.make_door(queue)
+        dialect.install_peq(queue)
     finally:
         dialect.close()
 

@@ -371,14 +371,14 @@ def of_settings(settings: Settings | Policy) -> SettingsBody:
 
 def of_message(message: Message) -> MessageLook:
     fields = msgspec.structs.asdict(message)
-    fields |= _spelled("payload", fields.pop("payload"))
+    fields |= _to_fields("payload", fields.pop("payload"))
     fields["backoff_ms"] = of_backoff(fields.pop("backoff"))
     return MessageLook(**fields)
 
 
 def of_entry(entry: KvEntry) -> EntryBody:
-    return EntryBody(entry.key, entry.written_at, entry.id, **_spelled("value", entry.value))
+    return EntryBody(entry.key, entry.written_at, entry.id, **_to_fields("value", entry.value))
 
 
-def _spelled(name: str, value: Any) -> dict[str, Any]:
+def _to_fields(name: str, value: Any) -> dict[str, Any]:
     return {f"{name}_base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else {name: value}

@@ -61,7 +61,7 @@ PICTURES = (
     Picture("config", "/config"),
     Picture("consumers", "/consumers"),
     Picture("streams", "/streams"),
-    Picture("sweeps", "/sweeps"),
+    Picture("maintenance", "/sweeps"),
     Picture("actions", "/actions"),
     Picture("health", "/health"),
     Picture("login", "/login"),

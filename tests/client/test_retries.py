@@ -127,7 +127,7 @@ def test_a_refusal_after_a_lost_answer_leaves_it_unknown(broker: Broker, direct:
 def test_not_now_after_a_lost_answer_is_unknown_when_the_time_is_over() -> None:
     def tried(kind: Kind) -> Tries:
         tries = Tries(Exchange(b"POST", "/", b"", no_answer, kind), 0.2, "the server")
-        tries.mourn(Lost("cut", may_have_arrived=True))
+        tries.note_loss(Lost("cut", may_have_arrived=True))
         return tries
 
     busy = Answer(503, b'{"code":"store_busy","error":"nothing was written"}')
@@ -194,9 +194,9 @@ def test_what_may_be_repeated_is_repeated(broker: Broker, direct: Broker, proxy:
 
 def test_a_server_that_is_a_stranger_all_at_once_does_not_undo_what_it_may_have_heard() -> None:
     tries = Tries(Exchange(b"POST", "/", b"", no_answer, Kind.REPEATED), 600, "the server")
-    tries.mourn(Lost("cut", may_have_arrived=True))
+    tries.note_loss(Lost("cut", may_have_arrived=True))
     with pytest.raises(OutcomeUnknown, match="not trusted"):
-        tries.mourn(Estranged("its certificate is not trusted", "look at it"))
+        tries.note_loss(Estranged("its certificate is not trusted", "look at it"))
 
 
 def test_a_server_that_is_away_for_a_moment_is_waited_for(connect: Connect, server: Server) -> None:

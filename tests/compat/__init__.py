@@ -1,1 +1,1 @@
-"""The doors: examples of other queues, word for word, against our server."""
+"""The compatible APIs: examples of other queues, word for word, against our server."""

@@ -1,4 +1,4 @@
-"""In `make test` each test of a door runs on one database, and all tests of a door together on all."""
+"""In `make test` each test of an API runs on one database, and all tests of an API together on all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue that nobody has used begins with what its door promises, also when it is not for the first time."""
+"""A queue that nobody has used begins with what its API promises, also when it is not for the first time."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path, loop: LoopThread) ->
         server.stop()
 
 
-@pytest.mark.parametrize("door", NAMES)
+@pytest.mark.parametrize("api", NAMES)
 @pytest.mark.parametrize("who", ["the server itself", "another one"])
-def test_a_queue_that_was_deleted_begins_anew(servers: list[Server], door: str, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_was_deleted_begins_anew(servers: list[Server], api: str, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Adopted, "LOOK_EVERY", 3_600.0 if who == "the server itself" else 0.0)
     server, other = servers
     deleting = (server if who == "the server itself" else other).engine
-    queue, path, body = SENDS[door]
+    queue, path, body = SENDS[api]
     begun = []
     for _ in range(2):
         assert ask(server, "POST", path, body).status in (200, 201, 204)
@@ -57,5 +57,5 @@ def test_what_another_server_has_begun_holds_for_the_first_message_here(servers:
         assert [message.expires_at for message in messages] == [message.sent_at + 86_400_000 for message in messages]
 
 
-def test_a_door_that_is_named_twice_is_one_door() -> None:
+def test_an_api_that_is_named_twice_is_one_api() -> None:
     assert chosen("keyval, forq,keyval,none") == ("keyval", "forq")

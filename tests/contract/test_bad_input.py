@@ -11,7 +11,7 @@ import pytest
 
 from rowq import Broker, InvalidArgument, MessageNotFound, Where
 from tests.support.life import depths, history_of, take
-from tests.support.spelling import spelled, told_with
+from tests.support.row_names import row_name, told_with
 
 Call = Callable[[Any, Any], object]
 
@@ -142,7 +142,7 @@ BAD_SETTLES: dict[tuple[str, str], list[Any]] = {
 NEEDED = {"reschedule": {"delay": 5}}
 
 
-@pytest.mark.parametrize(("verb", "option"), BAD_SETTLES, ids=spelled)
+@pytest.mark.parametrize(("verb", "option"), BAD_SETTLES, ids=row_name)
 def test_a_bad_option_of_a_settle_leaves_the_lease_as_it_was(broker: Broker, verb: str, option: str) -> None:
     id = broker.send("q", "x")
     delivery = take(broker)

@@ -8,7 +8,7 @@ import pytest
 
 from rowq import Broker, Draft, InvalidArgument, ManualClock, State
 from tests.support.life import ids, one_of_each, payloads, take
-from tests.support.spelling import told_with
+from tests.support.row_names import told_with
 
 
 def test_each_state_is_browsed(broker: Broker) -> None:

@@ -17,7 +17,7 @@ from rowq.model.queue import SettingsOptions
 from rowq.worker.plan import ConsumerOptions, to_plan
 from tests.support.database import new_database, run
 from tests.support.life import take
-from tests.support.spelling import told_with
+from tests.support.row_names import told_with
 
 Place = Callable[[Any, str, Any], object]
 """Gives a duration to a broker, for a queue of its own, and tells what became of it."""

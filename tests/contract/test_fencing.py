@@ -9,8 +9,8 @@ import pytest
 
 from rowq import Broker, Delivery, InvalidReceipt, LeaseLost, ManualClock, Outcome, State
 from tests.support.life import assert_gone, history_of, state_of, take
+from tests.support.row_names import told_with
 from tests.support.settling import Settle, SettleMany, every_final_settle, every_settle, every_settle_many, forged
-from tests.support.spelling import told_with
 
 
 def lost_and_taken(broker: Broker, clock: ManualClock) -> tuple[Delivery, Delivery]:

@@ -8,7 +8,7 @@ import pytest
 
 from rowq import Broker, InvalidArgument, PayloadRejected, PayloadTooLarge
 from tests.support.life import depths, drain
-from tests.support.spelling import spelled
+from tests.support.row_names import row_name
 
 LIMIT = 256 * 1024
 
@@ -64,7 +64,7 @@ def test_a_payload_that_matches_the_schema_is_taken(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", [{}, {"name": ""}, {"name": "ada", "age": -1}, {"name": "ada", "x": 1}, "ada", None, [], 5], ids=spelled
+    "payload", [{}, {"name": ""}, {"name": "ada", "age": -1}, {"name": "ada", "x": 1}, "ada", None, [], 5], ids=row_name
 )
 def test_a_payload_that_breaks_the_schema_is_refused(broker: Broker, payload: Any) -> None:
     broker.configure("q", schema=PERSON)
@@ -104,7 +104,7 @@ def test_a_schema_is_taken_back(broker: Broker) -> None:
     assert broker.settings("q").schema is None
 
 
-@pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"minimum": "low"}, {"properties": 5}, "text", 5], ids=spelled)
+@pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"minimum": "low"}, {"properties": 5}, "text", 5], ids=row_name)
 def test_what_is_no_schema_is_refused(broker: Broker, schema: Any) -> None:
     with pytest.raises(InvalidArgument):
         broker.configure("q", schema=schema)

@@ -9,7 +9,7 @@ import pytest
 
 from rowq import Broker, InvalidArgument
 from tests.support.life import depths, take
-from tests.support.spelling import told_with
+from tests.support.row_names import told_with
 
 ALIKE: list[Any] = [
     b"",

@@ -10,7 +10,7 @@ import pytest
 from rowq import Broker, InvalidArgument, ManualClock, QueueNotFound, Settings, exponential
 from tests.support.harness import Harness
 from tests.support.life import take
-from tests.support.spelling import told_with
+from tests.support.row_names import told_with
 
 EVERY: dict[str, Any] = {
     "lease": 60,

@@ -9,7 +9,7 @@ import pytest
 
 from rowq import Broker, KvEntry, ManualClock
 from tests.support.life import bury, crash, drain, pass_time, take
-from tests.support.spelling import spelled
+from tests.support.row_names import row_name
 
 DEATHS: dict[str, Callable[[Broker, ManualClock], object]] = {
     "last nack": lambda broker, clock: broker.nack(take(broker)),
@@ -46,7 +46,7 @@ def test_a_deleted_or_purged_message_leaves_nothing(broker: Broker) -> None:
     assert broker.keys() == []
 
 
-@pytest.mark.parametrize("payload", [b"\x00bytes", "text", None, [1, 1.0], {"a": True}], ids=spelled)
+@pytest.mark.parametrize("payload", [b"\x00bytes", "text", None, [1, 1.0], {"a": True}], ids=row_name)
 def test_a_payload_is_kept_as_its_type(broker: Broker, payload: Any) -> None:
     bury(broker, payload, keys_if_undelivered=["k"])
     assert repr(broker.keys()[0].value) == repr(payload)
@@ -72,7 +72,7 @@ PREFIXES: list[tuple[Any, set[tuple[str | int, ...]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("prefix", "expected"), PREFIXES, ids=spelled)
+@pytest.mark.parametrize(("prefix", "expected"), PREFIXES, ids=row_name)
 def test_keys_are_found_by_whole_parts_of_a_prefix(broker: Broker, prefix: Any, expected: set[tuple[str | int, ...]]) -> None:
     bury(broker, "x", keys_if_undelivered=[list(key) for key in PREFIXES[0][1]])
     assert {tuple(entry.key) for entry in broker.keys(prefix)} == expected

@@ -17,7 +17,7 @@ from tests.support.background import Background
 from tests.support.database import run
 from tests.support.harness import Harness
 from tests.support.life import assert_gone, depths, drain, take
-from tests.support.spelling import spelled
+from tests.support.row_names import row_name
 
 WAYS = ("sync", "async")
 
@@ -267,7 +267,7 @@ def test_a_connection_to_the_tables_of_another_database_is_refused(harness: Harn
     elsewhere.close()
 
 
-@pytest.mark.parametrize("no_connection", [None, "sqlite:///jobs.db", object()], ids=spelled)
+@pytest.mark.parametrize("no_connection", [None, "sqlite:///jobs.db", object()], ids=row_name)
 def test_what_is_no_connection_is_refused(harness: Harness, no_connection: Any) -> None:
     broker = harness.broker
     with pytest.raises(InvalidArgument):

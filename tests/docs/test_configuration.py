@@ -35,10 +35,10 @@ def test_a_variable_that_is_shown_as_an_example_is_a_setting() -> None:
     assert not named - LISTED - {f"ROWQ_{name.upper()}" for name in SCALARS}
 
 
-@pytest.mark.parametrize("door", registry.NAMES)
-def test_every_option_of_a_door_is_listed(door: str) -> None:
-    row = next(row for row in REFERENCE.table("table of the file") if row[0] == f"`[compat.{door}]`")
-    assert re.findall(r"`(\w+)`", row[1]) == list(type(registry.to_options(door, {}, "nowhere")).__struct_fields__)
+@pytest.mark.parametrize("api", registry.NAMES)
+def test_every_option_of_an_api_is_listed(api: str) -> None:
+    row = next(row for row in REFERENCE.table("table of the file") if row[0] == f"`[compat.{api}]`")
+    assert re.findall(r"`(\w+)`", row[1]) == list(type(registry.to_options(api, {}, "nowhere")).__struct_fields__)
 
 
 def test_every_field_of_a_key_is_listed() -> None:

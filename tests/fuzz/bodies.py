@@ -1,4 +1,4 @@
-"""What comes over a wire: bodies and queries of requests, those of the doors, answers to a client, hints between processes."""
+"""What comes over a wire: bodies and queries of requests, those of the compatible APIs, answers to a client, hints between processes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def queries(data: bytes) -> None:
     '{"topic":"orders","payload":"AAEC","metadata":{"a":"b"},"key":"k","count":2,"visibility_timeout_seconds":5}',
     '{"max_retries":3,"message_ttl_seconds":5,"max_depth":0,"replayable":false}',
 )
-def doors(data: bytes) -> None:
+def compat(data: bytes) -> None:
     with refusing():
         forq._delay(decode(data, forq._new_message).processAfter, 1_767_225_600_000)
     with refusing():

@@ -68,7 +68,7 @@ def configurations(data: bytes) -> None:
     'ROWQ_API_KEYS=[{"name":"a","scopes":["send"],"secret":"s"}]',
     'ROWQ_DEFAULTS={"lease_ms":1}',
     "FORQ_API_ADDR=[::1]:8080\nFORQ_QUEUE_TTL_HOURS=5\nFORQ_DB_PATH=a b.db",
-    "ROWQ_URL=http://[\nROWQ_DOORS=forq,none",
+    "ROWQ_URL=http://[\nROWQ_COMPAT=forq,none",
     "ROWQ_API_KEY=secret\nROWQ_CONFIG=x",
 )
 def environments(text: str) -> None:

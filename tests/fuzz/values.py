@@ -24,7 +24,7 @@ from rowq.model.message import State
 from rowq.model.payload import check_encoded, decode, encode, from_base64
 from rowq.model.queue import SETTINGS, Settings, change, check_name, resolve, split_name
 from rowq.model.settings_text import parse_setting, read_backoff, write_setting
-from rowq.model.text import is_text, mend_text
+from rowq.model.text import clean_text, is_text
 from rowq.server.auth.authentication import _read_authorization
 from rowq.server.auth.lockout import _place
 from rowq.server.auth.loopback import is_local_host, is_local_origin, is_loopback
@@ -188,7 +188,7 @@ def names(text: str) -> None:
         assert text.startswith(name) and is_dead == (name != text)
     with refusing():
         assert check_key_name(text) == text and isinstance(to_key(text, ["admin"], ["*"], 0), ApiKey)
-    assert is_text(mend_text(text))
+    assert is_text(clean_text(text))
     assert {unicodedata.category(character) for character in visible(text)}.isdisjoint({"Cc", "Cs", "Zl", "Zp"})
 
 

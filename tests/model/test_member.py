@@ -25,7 +25,7 @@ from rowq.model.member import (
     to_silence,
     width,
 )
-from tests.support.spelling import spelled
+from tests.support.row_names import row_name
 
 moments = st.integers(0, 1 << 45)
 consumers = st.lists(st.tuples(st.uuids().map(str), moments, moments), max_size=10, unique_by=lambda row: row[0])
@@ -85,7 +85,7 @@ def test_no_share_is_none() -> None:
     assert to_share(None) is to_share(None, from_dead=True) is None
 
 
-@pytest.mark.parametrize("silence", [0, -1, 3_601, float("nan"), "5", None, True], ids=spelled)
+@pytest.mark.parametrize("silence", [0, -1, 3_601, float("nan"), "5", None, True], ids=row_name)
 def test_a_silence_has_bounds(silence: Any) -> None:
     with pytest.raises(InvalidArgument, match="dead_after"):
         to_silence(silence)
@@ -98,7 +98,7 @@ def test_ids_are_uuids_and_those_that_are_brought_are_kept() -> None:
     assert new_consumer_id() != own
 
 
-@pytest.mark.parametrize("id", ["", "x", "5F0C1D5E-8F55-4B7C-9D1E-6A2B7C3D4E5F", "5f0c1d5e8f554b7c9d1e6a2b7c3d4e5f", 5], ids=spelled)
+@pytest.mark.parametrize("id", ["", "x", "5F0C1D5E-8F55-4B7C-9D1E-6A2B7C3D4E5F", "5f0c1d5e8f554b7c9d1e6a2b7c3d4e5f", 5], ids=row_name)
 def test_an_id_that_is_no_uuid_is_not_registered(id: Any) -> None:
     with pytest.raises(InvalidArgument):
         new_consumer_id(id)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rowq.errors import InvalidArgument, NameReserved
 from rowq.model.queue import Policy, Settings, change, check_name, check_own_name, origins, resolve, split_name
 from rowq.model.retry import Delays, Exponential
-from tests.support.spelling import spelled
+from tests.support.row_names import row_name
 
 GOOD_NAMES = ["a", "emails", "A-Z_0.9", "x" * 64, "dlq", "dlq.x", "a.dlq.b", "-", "...", ".a"]
 BAD_NAMES: list[Any] = [
@@ -41,7 +41,7 @@ def test_a_good_name_is_taken_as_it_is(name: str) -> None:
     assert check_name(name) == check_own_name(name) == name
 
 
-@pytest.mark.parametrize("name", BAD_NAMES, ids=spelled)
+@pytest.mark.parametrize("name", BAD_NAMES, ids=row_name)
 def test_a_bad_name_is_refused(name: Any) -> None:
     for check in (check_name, check_own_name, split_name):
         with pytest.raises(InvalidArgument, match="1 to 64"):
@@ -175,7 +175,7 @@ IMPOSSIBLE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("impossible", IMPOSSIBLE, ids=spelled)
+@pytest.mark.parametrize("impossible", IMPOSSIBLE, ids=row_name)
 def test_an_impossible_setting_is_refused(impossible: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="not possible"):
         change(Settings(), **impossible)

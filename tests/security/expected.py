@@ -89,7 +89,7 @@ API = _read("""
     GET     /docs                                            any      any
 """)
 
-DOORS = _read("""
+COMPAT = _read("""
     POST    /api/v1/queues/{queue}/messages            send     queue
     GET     /api/v1/queues/{queue}/messages            receive  queue
     POST    /api/v1/queues/{queue}/messages/{id}/ack   receive  queue

@@ -19,7 +19,7 @@ from rowq.server.config import Config, check_exposed, load
 from rowq.server.http.listening import tls_context
 from tests.admin.conftest import with_pages
 from tests.admin.visiting import Visitor
-from tests.security.world import doors
+from tests.security.world import apis
 from tests.server.support import ask, key, serving
 from tests.support.server import Server
 
@@ -41,7 +41,7 @@ CLOSED = [route for route in ROUTES if route.right is not None]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Without keys."""
-    with serving(tmp_path_factory.mktemp("open"), compat=doors()) as server:
+    with serving(tmp_path_factory.mktemp("open"), compat=apis()) as server:
         yield server
 
 
@@ -68,9 +68,9 @@ def test_without_keys_no_page_of_another_site_reaches_a_route(server: Server, ro
         assert ask(server, route.method, path, {} if route.body else None, headers=headers).problem == (403, "forbidden")
 
 
-def test_without_keys_no_page_of_another_site_reaches_a_door(server: Server) -> None:
-    for door in doors():
-        for way in door.ways():
+def test_without_keys_no_page_of_another_site_reaches_an_api(server: Server) -> None:
+    for api in apis():
+        for way in api.ways():
             for headers in FOREIGN:
                 path = way.path.format(queue="q", id="x", topic="x")
                 assert ask(server, way.method, path, None if way.method == "GET" else {}, headers=headers).status == 403, way.path

@@ -18,7 +18,7 @@ from rowq.server.api.examples import BODIES, PATHS
 from rowq.server.api.route import EVENTS, Route
 from rowq.server.api.routes import ROUTES
 from tests.security.hostile import ALL, FEW, SQL
-from tests.security.world import doors, fetch
+from tests.security.world import apis, fetch
 from tests.support.blocking import LoopThread
 from tests.support.database import KINDS, Database, new_database
 from tests.support.server import Server
@@ -27,7 +27,7 @@ from tests.support.tables import faults_of
 BYSTANDER = "bystander"
 _PLACES = re.compile(r"{\w+}")
 _ROUTES = [route for route in ROUTES if route.media != EVENTS and (_PLACES.search(route.path) or route.query or route.body)]
-_OF_DOORS: tuple[tuple[str, str, Any], ...] = (
+_OF_APIS: tuple[tuple[str, str, Any], ...] = (
     ("POST", "/api/v1/queues/TEXT/messages", {"content": "x"}),
     ("POST", "/api/v1/queues/q/messages", {"content": "TEXT"}),
     ("POST", "/api/v1/queues/q/messages/TEXT/ack", None),
@@ -62,7 +62,7 @@ def broker(database: Database) -> Iterator[Broker]:
 def server(database: Database, broker: Broker) -> Iterator[Server]:
     loop = LoopThread()
     try:
-        server = Server(loop, database.url, compat=doors())
+        server = Server(loop, database.url, compat=apis())
         yield server
         server.stop()
     finally:
@@ -142,7 +142,7 @@ def test_a_name_that_is_none_is_refused(broker: Broker, unharmed: None, what: st
     "text", ["'", '"', "x'; DROP SCHEMA public; --", 'x"; DROP SCHEMA public CASCADE; --', "a b", "pg-x", "ü", "a.b", ""]
 )
 def test_the_name_of_a_schema_is_a_plain_word(text: str, tmp_path: Path) -> None:
-    """It stands in SQL as it is; so does the name of a door, which is one of a queue."""
+    """It stands in SQL as it is; so does the name of PEQ's schema, which is one of a queue."""
     url = new_database("postgresql", tmp_path).url
     separator = "&" if "?" in url else "?"
     with pytest.raises(rowq.InvalidArgument):
@@ -174,8 +174,8 @@ def test_no_text_in_a_request_breaks_a_route(server: Server, unharmed: None, rou
 
 
 @few_or_all
-@pytest.mark.parametrize(("method", "path", "body"), _OF_DOORS, ids=lambda value: str(value)[:50])
-def test_no_text_in_a_request_breaks_a_door(
+@pytest.mark.parametrize(("method", "path", "body"), _OF_APIS, ids=lambda value: str(value)[:50])
+def test_no_text_in_a_request_breaks_an_api(
     server: Server, unharmed: None, method: str, path: str, body: Any, texts: tuple[str, ...]
 ) -> None:
     for text in texts:

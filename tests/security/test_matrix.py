@@ -87,7 +87,7 @@ def _given_away(text: str, way: str, world: World) -> list[str]:
     """Secrets in an answer. What was asked for by name may be named again in the refusal."""
     named = {word for word in TOLD if word in way.format(queue=TOLD[0], topic=TOLD[0], stream=TOLD[3], id="", **_OTHERS)}
     if text.startswith("{") and '"error"' in text:
-        named.add(TOLD[0])  # a door's queue stands in the body, or in its configuration
+        named.add(TOLD[0])  # an API's queue stands in the body, or in its configuration
     return [word for word in TOLD if word in text and word not in named]
 
 

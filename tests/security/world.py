@@ -1,4 +1,4 @@
-"""A server with every door open, one queue full of secrets, and keys of every kind to try on every way in."""
+"""A server with every compatible API, one queue full of secrets, and keys of every kind to try on every way in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.server import Server
 QUEUE, PAYLOAD, ERROR, STREAM = "payroll", "salary-of-ada", "bank-is-down", "payroll-to-lake"
 TOLD = (QUEUE, PAYLOAD, ERROR, STREAM, "key-of-ada")
 """What a key for other queues must never read."""
-_OF_DOORS = {"forq": {"poll": 0}, "keyval": {"queue": QUEUE}, "queueti": {}}
+_OF_APIS = {"forq": {"poll": 0}, "keyval": {"queue": QUEUE}, "queueti": {}}
 _BODIES: dict[str, Any] = {
     "/enqueue": {"value": 1},
     "/messages/dequeue": {"topic": QUEUE},
@@ -34,7 +34,7 @@ _BODIES: dict[str, Any] = {
     "/api/v1/queues": {"content": "x"},
     "/api/admin": {},
 }
-"""Of the doors, by what stands in their paths."""
+"""Of the compatible APIs, by what stands in their paths."""
 _OPERATION = {f"{route.method} {route.path}": route.operation for route in ROUTES}
 _KEYS = (
     *(key(scope, scope) for scope in SCOPES),
@@ -52,8 +52,8 @@ class Told(NamedTuple):
         return self.status in (401, 403)
 
 
-def doors() -> Any:
-    return open_apis(NAMES, {name: to_options(name, said, "the test") for name, said in _OF_DOORS.items()})
+def apis() -> Any:
+    return open_apis(NAMES, {name: to_options(name, said, "the test") for name, said in _OF_APIS.items()})
 
 
 class World:
@@ -120,15 +120,15 @@ class World:
 
 @contextmanager
 def world(folder: Path) -> Iterator[World]:
-    with serving(folder, key("admin", "admin"), compat=doors()) as server:
+    with serving(folder, key("admin", "admin"), compat=apis()) as server:
         yield World(server)
 
 
 def ways() -> dict[str, Expected]:
-    """Every way of the API and of the doors, as `GET /path`: those that are served. One without an expectation is an error."""
+    """Every way of the API and of the compatible APIs, as `GET /path`: those that are served. One without an expectation is an error."""
     served = [f"{route.method} {route.path}" for route in ROUTES]
-    served += [f"{way.method} {way.path}" for door in doors() for way in door.ways()]
-    return matched(served, {**expected.API, **expected.DOORS})
+    served += [f"{way.method} {way.path}" for api in apis() for way in api.ways()]
+    return matched(served, {**expected.API, **expected.COMPAT})
 
 
 def matched(served: list[str], table: dict[str, Expected]) -> dict[str, Expected]:

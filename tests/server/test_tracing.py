@@ -217,7 +217,7 @@ def test_a_retry_with_another_trace_is_the_same_request(tmp_path: Path, tracing:
         assert tries[0].json == tries[1].json
 
 
-def test_a_door_carries_a_trace_as_the_routes_do(tmp_path: Path, tracing: Tracing, exporter: InMemorySpanExporter) -> None:
+def test_an_api_carries_a_trace_as_the_routes_do(tmp_path: Path, tracing: Tracing, exporter: InMemorySpanExporter) -> None:
     with serving(tmp_path, compat=open_apis(("keyval",), {})) as server:
         server.service.tracing = tracing
         parent = {"traceparent": PARENT}

@@ -21,8 +21,8 @@ from tests.support.background import Background
 from tests.support.database import MariadbDatabase, run
 from tests.support.life import bury, depths, drain, take
 from tests.support.patience import eventually
+from tests.support.row_names import row_name
 from tests.support.servers import shared_mariadb
-from tests.support.spelling import spelled
 
 NASTY = ["'", "\\", "\\'", "''", '"', "%s", "%(x)b", ";", "-- ", "/*! */", ":queue", "\n\r\t\x1a", "ö", "😀", "a ", " a", "?", "\\\\'"]
 
@@ -52,7 +52,7 @@ def dialect_of(broker: Broker) -> Mariadb:
     return dialect
 
 
-@pytest.mark.parametrize("text", NASTY, ids=spelled)
+@pytest.mark.parametrize("text", NASTY, ids=row_name)
 def test_any_text_comes_back_as_it_went(broker: Broker, text: str) -> None:
     broker.send("q", text, key=text, group=text, headers={"h": text})
     delivery = take(broker, consumer=text)
@@ -68,7 +68,7 @@ def test_every_byte_comes_back_as_it_went(broker: Broker) -> None:
     assert drain(broker) == [everything, everything[::-1], b"'", b"\\", b""]
 
 
-@pytest.mark.parametrize("other", ["a ", "A", "a\u0301", "á", "ａ"], ids=spelled)
+@pytest.mark.parametrize("other", ["a ", "A", "a\u0301", "á", "ａ"], ids=row_name)
 def test_keys_and_groups_compare_by_byte(broker: Broker, other: str) -> None:
     """Most collations take these for the same as "a"."""
     for name in ("a", other):
@@ -114,7 +114,7 @@ def test_a_list_that_holds_nothing_is_equal_to_nothing(broker: Broker) -> None:
         assert session.rows("find_messages", seqs=[]) == []
 
 
-@pytest.mark.parametrize("value", [object(), {1}, 1j, memoryview(b"x")], ids=spelled)
+@pytest.mark.parametrize("value", [object(), {1}, 1j, memoryview(b"x")], ids=row_name)
 def test_what_cannot_be_quoted_is_not_sent(value: Any) -> None:
     with pytest.raises(TypeError, match="cannot be stored"):
         quoting(backslashes=True)(value)

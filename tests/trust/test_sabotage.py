@@ -63,7 +63,7 @@ def test_a_damaged_file_can_be_read_and_says_something_else(defect: Defect, monk
         assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(before))
         return
     if "/peq/" in defect.file:
-        return  # no queries of ours: procedures, which PostgreSQL reads when a door is made
+        return  # no queries of ours: procedures, which PostgreSQL reads when a schema is made
     whole, read = sound_queries(), query.read_sql
     name = Path(defect.file).name
     monkeypatch.setattr(query, "read_sql", lambda file, **options: text if file == name else read(file, **options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rowq
-from rowq.connect import make_door
+from rowq.connect import install_peq
 
 LEASES = (2, 3)
 """Seconds that consumers ask for: so few that many leases are lost."""
@@ -60,7 +60,7 @@ def furnish(broker: rowq.Broker) -> None:
         broker.configure(queue, **settings_of(queue))
 
 
-def open_sql_doors(url: str) -> None:
+def install_sql_apis(url: str) -> None:
     """PEQ's procedures for the queues that they can work with; on PostgreSQL only, after the tables were made."""
     for queue in IN_SQL:
-        make_door(url, queue)
+        install_peq(url, queue)

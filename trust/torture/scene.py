@@ -19,7 +19,7 @@ from tests.support.way import CuttableWay
 from trust.torture.actor import Actor
 from trust.torture.cast import PARTS, Cast, Parts
 from trust.torture.database import Database, PostgresqlDatabase, ServedDatabase, SqliteFile, open_database
-from trust.torture.queues import QUEUES, furnish, open_sql_doors
+from trust.torture.queues import QUEUES, furnish, install_sql_apis
 
 _SERVERS = 2
 _UP = 120.0
@@ -81,7 +81,7 @@ class Scene:
         with rowq.connect(database.url, maintenance=False) as broker:
             furnish(broker)
         if isinstance(database, PostgresqlDatabase):
-            open_sql_doors(database.url)
+            install_sql_apis(database.url)
         self.servers: list[RowqServer] = []
         self._http: list[str] = []
         urls = {"library": database.played_urls, "sql": database.played_urls, "http": self._http}

@@ -12,7 +12,7 @@ from rowq.cli.document import fields
 from rowq.cli.failure import Failure
 from rowq.cli.output import Column
 from rowq.cli.text import counted
-from rowq.connect import make_door
+from rowq.connect import install_peq
 from rowq.engine.maintenance import TASKS, MaintenanceTask
 from rowq.spark.java import examine
 
@@ -87,5 +87,5 @@ def install(
     They work on the tables of rowq: any consumer receives what enqueue sends, and dequeue delivers what any producer sent.
     Run it again after an upgrade. It needs a database on PostgreSQL.
     """
-    make_door(session.url, schema)
+    install_peq(session.url, schema)
     session.output.answer(f"the procedures of the queue {schema} are in the schema {schema}", schema=schema, queue=schema)

@@ -62,10 +62,10 @@ ledger = typer.Typer(cls=Group)
 for name, command in STREAMS.items():
     add_command(ledger, None, command, name)
 app.add_typer(ledger, name="streams", rich_help_panel="Queues")
-sql_door = typer.Typer(cls=Group)
+peq = typer.Typer(cls=Group)
 for name, command in PEQ.items():
-    add_command(sql_door, None, command, name)
-app.add_typer(sql_door, name="peq", rich_help_panel="Database")
+    add_command(peq, None, command, name)
+app.add_typer(peq, name="peq", rich_help_panel="Database")
 lake = typer.Typer(cls=Group)
 for command in PIPELINE:
     add_command(lake, None, command)
@@ -130,7 +130,7 @@ def _streams(context: typer.Context) -> None:
     _require_command(context)
 
 
-@sql_door.callback(invoke_without_command=True)
+@peq.callback(invoke_without_command=True)
 def _peq(context: typer.Context) -> None:
     """Queues for clients of PEQ, which call procedures in SQL.
 

@@ -153,7 +153,7 @@ def replay(
 def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: DryRun = False) -> None:
     """Merge the small files of a lake, one per day."""
     _require_spark()
-    from rowq.spark.pipeline.compacting import compact as put_together
+    from rowq.spark.pipeline.compacting import compact as compact_lake
     from rowq.spark.pipeline.compacting import small_files
     from rowq.spark.pipeline.lake import Lake
 
@@ -163,7 +163,7 @@ def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: Dry
         _answer(session, f"{counted(files, 'small file')} to merge; nothing was changed", days=len(small), before=files, after=files)
         return
     with spark_session(master) as spark, bar("compact", len(small)) as advance:
-        result = put_together(spark, lake, progress=advance)
+        result = compact_lake(spark, lake, progress=advance)
     _answer(session, f"{counted(result.before, 'file')} became {result.after:,}", **msgspec.to_builtins(result))
 
 

@@ -104,7 +104,7 @@ class RemoteDriver:
                 finally:
                     self._pool.give_back(connection)
             except (Lost, BrokerClosed) as lost:
-                pause: float | None = tries.mourn(lost, exchange.interrupt)
+                pause: float | None = tries.note_loss(lost, exchange.interrupt)
             else:
                 pause = tries.judge(answer)
                 if pause is None:
@@ -122,7 +122,7 @@ class RemoteDriver:
                 )
                 answer = await self._answer_async(connection, exchange, request, tries.seconds)
             except (Lost, BrokerClosed) as lost:
-                pause: float | None = tries.mourn(lost, exchange.interrupt)
+                pause: float | None = tries.note_loss(lost, exchange.interrupt)
             else:
                 pause = tries.judge(answer)
                 if pause is None:
@@ -197,7 +197,7 @@ class RemoteDriver:
                     raise
                 self._pool.give_back(connection)
             except Lost as lost:
-                pause: float | None = tries.mourn(lost)
+                pause: float | None = tries.note_loss(lost)
             else:
                 pause = tries.judge(answer)
                 if pause is None:

@@ -76,11 +76,11 @@ class Tries:
         if is_not_now(answer):
             return self._pause(in_doubt(error) if self._is_in_doubt else error, answer.retry_after)
         if not is_ours(answer) and self._may_be_passed_on(answer.status):
-            return self.mourn(Lost(str(error), may_have_arrived=True))
+            return self.note_loss(Lost(str(error), may_have_arrived=True))
         answer.is_repeat = self._may_have_arrived
         return None
 
-    def mourn(self, lost: Lost | BrokerClosed, interrupt: Interrupt | None = None) -> float:
+    def note_loss(self, lost: Lost | BrokerClosed, interrupt: Interrupt | None = None) -> float:
         """The seconds until the next try; raises if there is none, as for a caller that has interrupted its wait."""
         if isinstance(lost, BrokerClosed):
             raise in_doubt(lost) if self._is_in_doubt else lost

@@ -15,7 +15,7 @@ from rowq.model.message import Delivery, Outcome, SendOptions, Where
 from rowq.model.page import check_where
 from rowq.model.queue import DeliveryMode, check_own_name, split_name
 from rowq.model.stream import check_batch, check_stream_name
-from rowq.model.text import mend_text
+from rowq.model.text import clean_text
 from rowq.store.call import Receive, Send, Settle
 from rowq.store.lookup import check_id
 
@@ -183,7 +183,7 @@ def note(text: object, what: str) -> str | None:
         return None
     if not isinstance(text, str):
         raise InvalidArgument(f"{what} must be text, not {type(text).__name__}")
-    clean = mend_text(text)
+    clean = clean_text(text)
     return clean if len(clean) <= MAX_NOTE else clean[: MAX_NOTE - 1] + "…"
 
 

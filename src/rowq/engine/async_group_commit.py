@@ -122,8 +122,8 @@ class _Route:
                 pending.call.error = error
             resolve(gathered, self._abandoned)
         if self._bridge is None:
-            self._bridge = GreenletBridge(self._loop, self._fly)
-            self._bridge.take_off()
+            self._bridge = GreenletBridge(self._loop, self._run_batches)
+            self._bridge.start()
         if self._line.waiting and self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._answer_late)
 
@@ -134,10 +134,10 @@ class _Route:
         if self._line.waiting:
             self._watch = self._loop.call_later(LOOK_UP_EVERY, self._answer_late)
 
-    def _fly(self) -> None:
+    def _run_batches(self) -> None:
         try:
             while self._line.waiting:
-                self._fly_once()
+                self._run_batch()
         finally:
             self._bridge = None
             if self._line.waiting and not self._loop.is_closed():
@@ -145,7 +145,7 @@ class _Route:
             elif not self._gathered:
                 self._is_idle.set()
 
-    def _fly_once(self) -> None:
+    def _run_batch(self) -> None:
         batch, late = self._line.next_batch(max(FEW, (len(self._line.waiting) + 1) // 2))
         resolve(late, self._abandoned)
         if not batch:

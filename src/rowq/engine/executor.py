@@ -65,8 +65,8 @@ class Executor:
             for call in calls:
                 self.perform([call])
         else:
-            is_for_another_lane = isinstance(error, WouldWait) and not self._patient
-            told = given_up(error) if isinstance(error, TryAgain) and not is_for_another_lane else error
+            is_for_a_patient_executor = isinstance(error, WouldWait) and not self._patient
+            told = given_up(error) if isinstance(error, TryAgain) and not is_for_a_patient_executor else error
             for call in calls:
                 call.fail(told)
 
@@ -91,11 +91,11 @@ class Executor:
         policy = claim.may_receive(self._policies, calls)
         if policy is None or store.times.look(calls[0].topic, store.clock.now()) is not None:
             return False
-        strike = store.dialect.autocommitting()
-        if strike is None:
+        autocommit = store.dialect.autocommitting()
+        if autocommit is None:
             return False
         began = running()
-        with strike as session:
+        with autocommit as session:
             tx = self._begin(session)
             if not claim.claim_all_or_none(tx, calls[0].queue, calls, policy):
                 return False
@@ -104,13 +104,13 @@ class Executor:
 
     def _ack_at_once(self, batch: Batch) -> bool:
         calls = batch.settles
-        strike = self._store.dialect.autocommitting() if claim.may_ack(self._policies, calls) else None
-        if strike is None:
+        autocommit = self._store.dialect.autocommitting() if claim.may_ack(self._policies, calls) else None
+        if autocommit is None:
             return False
         began = running()
         asked_at: tuple[int, ...] = ()
         try:
-            with strike as session:
+            with autocommit as session:
                 tx = self._begin(session)
                 asked_at = (tx.now,)
                 done = settle.ack_at_once(tx, calls)

@@ -155,14 +155,14 @@ class AsyncWithin:
         return await self._do(lambda verbs: verbs.reschedule_many(deliveries, delay, reason=reason))
 
     async def _do(self, verb: Callable[[Within], T]) -> T:
-        from rowq.store.server.greenlet_bridge import fly  # needs greenlet, which comes with the driver
+        from rowq.store.server.greenlet_bridge import run_in_greenlet  # needs greenlet, which comes with the driver
 
         async with AsyncExitStack() as turns:
             await turns.enter_async_context(_turn_of(self._connection))
             connection = await unwrap_async(self._connection)
             if connection is not self._connection:
                 await turns.enter_async_context(_turn_of(connection))
-            return await fly(lambda: verb(Within(self._store, connection)))
+            return await run_in_greenlet(lambda: verb(Within(self._store, connection)))
 
 
 _turns: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()

@@ -19,6 +19,6 @@ def check_text(value: object, what: str) -> str:
     return value
 
 
-def mend_text(value: str) -> str:
+def clean_text(value: str) -> str:
     """Replaces characters that cannot be stored: for reasons and names that must not cause an error."""
     return value if is_text(value) else value.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -168,7 +168,7 @@ class Workers:
                 self._be(Worker(place.number, self._lifeline, self._reporting))
             place.pid = pid
         except OSError as error:
-            self._mourn(place, f"could not be started: {error.strerror}")
+            self._note_end(place, f"could not be started: {error.strerror}")
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
 
@@ -240,9 +240,9 @@ class Workers:
             _log.info("worker %d was told to stop, and is replaced", place.number + 1)
             place.start_at = running()
         else:
-            self._mourn(place, how)
+            self._note_end(place, how)
 
-    def _mourn(self, place: _Place, how: str) -> None:
+    def _note_end(self, place: _Place, how: str) -> None:
         if place.ready_at is None:
             place.failures += 1
         elif running() - place.ready_at > STEADY:

@@ -15,10 +15,10 @@ from rowq.server.worker_state import WorkerState
 MOST_AT_ONCE = 500
 """Receipts in one datagram, so that it fits on every system."""
 
-_Letter = tuple[list[Receipt], dict[int, int] | None]
+_Parcel = tuple[list[Receipt], dict[int, int] | None]
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Letter).decode
+_decode = msgspec.msgpack.Decoder(_Parcel).decode
 
 
 class SharedEventStreams(EventStreams):
@@ -55,10 +55,10 @@ class SharedEventStreams(EventStreams):
 
     def _pass_on(self, receipts: list[Receipt], extended: Mapping[int, int] | None) -> None:
         ends = None if extended is None else {seq: extended[seq] for seq, _ in receipts if seq in extended}
-        letter = _encode((receipts, ends))
+        parcel = _encode((receipts, ends))
         for other in self._worker_state.others_with_streams(self._worker):
             with suppress(OSError):  # its socket buffer is full
-                self._worker_state.boxes[other].outbox.send(letter)
+                self._worker_state.boxes[other].outbox.send(parcel)
 
 
 class _CountedStream(InFlight):

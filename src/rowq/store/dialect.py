@@ -215,7 +215,7 @@ class Dialect(ABC):
         """Tells up to which line history and audit are complete."""
         return OneWriterWatermark(self.reading)
 
-    def make_door(self, queue: str) -> None:  # noqa: ARG002
+    def install_peq(self, queue: str) -> None:  # noqa: ARG002
         """Creates procedures and views in a schema of the queue's name, if the database can have them (see postgresql/peq.py)."""
         raise InvalidArgument("PEQ's procedures are for PostgreSQL: give the URL of such a database, postgresql://…")
 

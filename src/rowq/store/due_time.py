@@ -15,7 +15,7 @@ from rowq.store.transaction import Look, Transaction
 LOOK_EVERY_MS = 100
 """Another process may have scheduled a message."""
 FULL_LOOK_EVERY_MS = 1_000
-HORIZON_MS = 1_500
+AHEAD_MS = 1_500
 """How far a look reaches ahead: a waiting receive looks again once a second in any case."""
 FOR_EVER = 1 << 62
 _MARGIN_MS = 1_000

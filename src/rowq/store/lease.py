@@ -15,7 +15,7 @@ from rowq.store import expiry, groups
 from rowq.store.call import Receive
 from rowq.store.claim import claim, count, is_ended, route_out
 from rowq.store.dialect import Row
-from rowq.store.due_time import FOR_EVER, HORIZON_MS
+from rowq.store.due_time import AHEAD_MS, FOR_EVER
 from rowq.store.head_hint import BEGINNING, Taken
 from rowq.store.notify.notifier import Place
 from rowq.store.transaction import Look, Transaction
@@ -209,7 +209,7 @@ def _look_ahead(tx: Transaction, call: Receive, look: Look, *, is_short: bool) -
     if not is_short and not look.is_cheap:
         return
     started = _stopwatch(tx)
-    ahead = tx.now + HORIZON_MS if not tx.session.is_alone else FOR_EVER
+    ahead = tx.now + AHEAD_MS if not tx.session.is_alone else FOR_EVER
     query = "next_dead_times" if call.from_dead else "next_times"
     times = tx.session.rows(query, queue=call.queue, now=tx.now, ahead=ahead)[0]
     look.next = min([time for time in times if time is not None], default=None)

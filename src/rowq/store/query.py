@@ -17,10 +17,10 @@ _HEADING = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{(\w+)\}")
 _TOPICS = (
-    *("migrations", "sending", "moving", "leasing", "settling", "holding", "settings", "upkeep", "insights", "access", "examining"),
+    *("migrations", "sending", "moving", "leasing", "settling", "holding", "settings", "maintenance", "insights", "access", "examining"),
     "copying",
     "archiving",
-    *("tabular", "horizon", "publishing"),
+    *("tabular", "watermark", "publishing"),
     *("ledger", "registry"),
     "peq",
 )

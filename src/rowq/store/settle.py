@@ -19,8 +19,8 @@ from rowq.store.transition import move, policy_of_lease
 _EVENTS: dict[type, str] = {Ack: "acked", Reject: "rejected", Reschedule: "rescheduled", Extend: "extended"}
 
 
-def settle(tx: Transaction, calls: list[Settle], *, calls_up: bool = True) -> None:
-    """`calls_up=False` if more batches follow: the caller then promotes the next message of each group at the end."""
+def settle(tx: Transaction, calls: list[Settle], *, promotes_next: bool = True) -> None:
+    """`promotes_next=False` if more batches follow: the caller then promotes the next message of each group at the end."""
     done = ack_at_once(tx, calls) if tx.session.does_at_once else set()
     seqs = [receipt[0] for call in calls for receipt in call.receipts if receipt not in done and receipt not in call.done]
     leased = {row[0]: row for row in tx.session.rows("lock_leased", seqs=seqs)} if seqs else {}
@@ -31,7 +31,7 @@ def settle(tx: Transaction, calls: list[Settle], *, calls_up: bool = True) -> No
             _ack(tx, call, leased, missing, done)
         else:
             _settle(tx, call, leased, missing)
-    if calls_up:
+    if promotes_next:
         groups.promote_next(tx)
     else:
         tx.flush()

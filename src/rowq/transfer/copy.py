@@ -83,7 +83,7 @@ class Copier:
     def finish(self) -> list[QueueReport]:
         """Compares, and gives the queues of the target the settings that those of the source had."""
         passage, floor = self._passage, self._ends["messages"]
-        entries = self._copy_belongings()
+        entries = self._copy_extras()
         first_time = [queue for queue, course in passage.courses.items() if not course.is_complete]
         if not self._source.dialect.has_one_writer:
             self._look_again()
@@ -198,7 +198,7 @@ class Copier:
             advance(rows[-1][0])
         self._passage.close("replaced", last)
 
-    def _copy_belongings(self) -> int:
+    def _copy_extras(self) -> int:
         """Small, and safe to copy twice. Gives when the newest of the undelivered keys was written."""
         passage, newest = self._passage, 0
         for queue, course in passage.courses.items():

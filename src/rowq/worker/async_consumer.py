@@ -28,37 +28,37 @@ class AsyncConsumer:
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self._engine = engine
         self._plan = plan
-        self._shift: ConsumerLoop | None = None
+        self._loop: ConsumerLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._keeper: threading.Thread | None = None
         self._pool: ThreadPoolExecutor | None = None
 
     @property
     def membership(self) -> Membership | None:
-        return None if self._shift is None else self._shift.heartbeat.membership
+        return None if self._loop is None else self._loop.heartbeat.membership
 
     def is_lost(self, delivery: Delivery) -> bool:
-        return self._shift is None or self._shift.hand.is_lost(delivery)
+        return self._loop is None or self._loop.in_flight.is_lost(delivery)
 
     async def start(self) -> Self:
-        if self._shift is not None and self._shift.hand.is_stopping:
+        if self._loop is not None and self._loop.in_flight.is_stopping:
             await self.stop()
-        if self._shift is None:
+        if self._loop is None:
             self._engine.check_open()
-            self._shift = shift = ConsumerLoop(self._engine, self._plan, LoopWait)
+            self._loop = loop = ConsumerLoop(self._engine, self._plan, LoopWait)
             self._pool = None if _is_coroutine(self._plan.process) else ThreadPoolExecutor(self._plan.concurrency, "rowq-consumer")
-            self._tasks = [asyncio.create_task(self._work(shift), name="rowq-consumer") for _ in range(self._plan.concurrency)]
-            self._keeper = threading.Thread(target=shift.keep_up, name="rowq-consumer", daemon=True)
+            self._tasks = [asyncio.create_task(self._work(loop), name="rowq-consumer") for _ in range(self._plan.concurrency)]
+            self._keeper = threading.Thread(target=loop.keep_up, name="rowq-consumer", daemon=True)
             self._keeper.start()
         return self
 
     async def stop(self) -> None:
-        shift = self._shift
-        if shift is None:
+        loop = self._loop
+        if loop is None:
             return
-        shift.stop()
+        loop.stop()
         if asyncio.current_task() not in self._tasks:
-            await self._end(shift)
+            await self._end(loop)
 
     async def run(self) -> None:
         """Runs until it is stopped or cancelled; messages in progress are finished first. In the main thread SIGTERM stops it too."""
@@ -75,19 +75,19 @@ class AsyncConsumer:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.stop()
 
-    async def _end(self, shift: ConsumerLoop) -> None:
+    async def _end(self, loop: ConsumerLoop) -> None:
         await asyncio.wait(self._tasks)
         if self._keeper is not None:
             await asyncio.to_thread(self._keeper.join)
-        if self._shift is not shift:
+        if self._loop is not loop:
             return  # another task has stopped it
         if self._pool is not None:
             self._pool.shutdown(wait=False)
-        self._shift = None
-        if shift.failure is not None:
-            raise shift.failure
+        self._loop = None
+        if loop.failure is not None:
+            raise loop.failure
 
-    async def _work(self, shift: ConsumerLoop) -> None:
+    async def _work(self, loop: ConsumerLoop) -> None:
         drive = self._engine.driver.drive_async
 
         async def take(step: Any) -> Any:
@@ -96,13 +96,13 @@ class AsyncConsumer:
             return await (cast(LoopWait, step.how).wait(step.seconds) if type(step) is Rest else drive(step))
 
         try:
-            await take_each_async(shift.work(), take)
+            await take_each_async(loop.work(), take)
         except BaseException as error:
-            shift.fail(error)
+            loop.fail(error)
             if not isinstance(error, Exception):
                 raise
         finally:
-            shift.leave()
+            loop.leave()
 
     async def _handle(self, delivery: Delivery) -> BaseException | None:
         try:
@@ -129,8 +129,8 @@ class AsyncConsumer:
     def _ended_by_signal(self) -> Iterator[None]:
         """A program that handles SIGTERM itself is left alone."""
         is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        if is_ours and self._shift is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._shift.stop)
+        if is_ours and self._loop is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._loop.stop)
         try:
             yield
         finally:

@@ -29,26 +29,26 @@ class Consumer:
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self._engine = engine
         self._plan = plan
-        self._shift: ConsumerLoop | None = None
+        self._loop: ConsumerLoop | None = None
         self._threads: list[threading.Thread] = []
 
     @property
     def membership(self) -> Membership | None:
         """Its place among the consumers of its queue; None while it is not registered."""
-        return None if self._shift is None else self._shift.heartbeat.membership
+        return None if self._loop is None else self._loop.heartbeat.membership
 
     def is_lost(self, delivery: Delivery) -> bool:
         """Whether the lease of the message is lost, so that a function still processing it may as well stop."""
-        return self._shift is None or self._shift.hand.is_lost(delivery)
+        return self._loop is None or self._loop.in_flight.is_lost(delivery)
 
     def start(self) -> Self:
         """Starts in threads of its own."""
-        if self._shift is not None and self._shift.hand.is_stopping:
+        if self._loop is not None and self._loop.in_flight.is_stopping:
             self.stop()
-        if self._shift is None:
+        if self._loop is None:
             self._engine.check_open()
-            self._shift = shift = ConsumerLoop(self._engine, self._plan, ThreadWait)
-            targets = [shift.keep_up, *[lambda: self._work(shift)] * self._plan.concurrency]
+            self._loop = loop = ConsumerLoop(self._engine, self._plan, ThreadWait)
+            targets = [loop.keep_up, *[lambda: self._work(loop)] * self._plan.concurrency]
             self._threads = [threading.Thread(target=target, name="rowq-consumer", daemon=True) for target in targets]
             for thread in self._threads:
                 thread.start()
@@ -57,28 +57,28 @@ class Consumer:
     def stop(self) -> None:
         """Finishes and settles what is in progress; returns the rest uncounted. Raises the error that made it stop by itself, if there was
         one."""
-        shift, threads = self._shift, self._threads
-        if shift is None:
+        loop, threads = self._loop, self._threads
+        if loop is None:
             return
-        shift.stop()
+        loop.stop()
         if threading.current_thread() in threads:
             return
         for thread in threads:
             thread.join()
-        if self._shift is shift:  # else another thread has stopped it
-            self._shift = None
-            if shift.failure is not None:
-                raise shift.failure
+        if self._loop is loop:  # else another thread has stopped it
+            self._loop = None
+            if loop.failure is not None:
+                raise loop.failure
 
     def run(self) -> None:
         """Runs until it is stopped. In the main thread SIGTERM stops it too, and so does Ctrl-C, which is then raised."""
         with _EndedBySignal() as signals:
-            shift = self.start()._shift
-            if shift is None:
+            loop = self.start()._loop
+            if loop is None:
                 return  # another thread has already stopped it
             try:
-                signals.obey(shift)
-                shift.has_ended.wait()  # not join: Python considers a thread dead if an interrupt hits the thread that joins it
+                signals.obey(loop)
+                loop.has_ended.wait()  # not join: Python considers a thread dead if an interrupt hits the thread that joins it
             finally:
                 self.stop()
 
@@ -88,7 +88,7 @@ class Consumer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def _work(self, shift: ConsumerLoop) -> None:
+    def _work(self, loop: ConsumerLoop) -> None:
         with _Handler(self._plan) as handler:
             drive = self._engine.driver.drive
 
@@ -98,11 +98,11 @@ class Consumer:
                 return step.how.wait(step.seconds) if type(step) is Rest else drive(step)
 
             try:
-                take_each(shift.work(), take)
+                take_each(loop.work(), take)
             except BaseException as error:
-                shift.fail(error)
+                loop.fail(error)
             finally:
-                shift.leave()
+                loop.leave()
 
 
 class _Handler:
@@ -145,11 +145,11 @@ class _EndedBySignal:
     alone. A second SIGTERM does not interrupt messages in progress."""
 
     def __init__(self) -> None:
-        self._shift: ConsumerLoop | None = None
+        self._loop: ConsumerLoop | None = None
         self._is_told = self._has_ended = False
 
-    def obey(self, shift: ConsumerLoop) -> None:
-        self._shift = shift
+    def obey(self, loop: ConsumerLoop) -> None:
+        self._loop = loop
         if self._is_told:
             self._end()
 
@@ -166,10 +166,10 @@ class _EndedBySignal:
 
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
         self._is_told = True
-        if self._shift is not None:
+        if self._loop is not None:
             self._end()
 
     def _end(self) -> None:
-        if not self._has_ended and self._shift is not None and not self._shift.hand.is_stopping:
+        if not self._has_ended and self._loop is not None and not self._loop.in_flight.is_stopping:
             self._has_ended = True
             raise _ToldToEnd

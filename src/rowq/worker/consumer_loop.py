@@ -46,7 +46,7 @@ class ConsumerLoop:
         self._verbs = engine.verbs
         self._plan = plan
         self._lease = plan.lease
-        self.hand = InFlight(plan.batch_size, plan.concurrency, how)
+        self.in_flight = InFlight(plan.batch_size, plan.concurrency, how)
         self.heartbeat = Heartbeat(engine, plan)
         self.failure: BaseException | None = None
         self._at_work = plan.concurrency
@@ -60,10 +60,10 @@ class ConsumerLoop:
     def work(self) -> Operation[None]:
         """One of `concurrency` identical workers."""
         patience = Patience()
-        while (todo := self.hand.next()) is not Todo.LEAVE:
+        while (todo := self.in_flight.next()) is not Todo.LEAVE:
             if isinstance(todo, Delivery):
                 error = yield todo
-                self.hand.finish(todo, None if error is None else self._describe(todo, error))
+                self.in_flight.finish(todo, None if error is None else self._describe(todo, error))
                 continue
             try:
                 if todo is Todo.FETCH:
@@ -79,7 +79,7 @@ class ConsumerLoop:
 
     def stop(self) -> None:
         """Messages in progress are finished; nothing more is fetched or waited for."""
-        self.hand.stop()
+        self.in_flight.stop()
         self._waiting.set()
 
     def leave(self) -> None:
@@ -127,9 +127,9 @@ class ConsumerLoop:
             was_known = self.heartbeat.membership is not None
             self._drive(self.heartbeat.keep())
             if not was_known:
-                self.hand.wake_all()
+                self.in_flight.wake_all()
         self._drive(self._extend())
-        if self.hand.is_overdue():
+        if self.in_flight.is_overdue():
             self._drive(self._settle())
 
     def _learn_lease(self) -> Operation[None]:
@@ -138,27 +138,27 @@ class ConsumerLoop:
 
     def _until_next(self) -> float:
         soon = self._plan.beat if self._lease is None else min(self._plan.beat, self._lease / 4)
-        return min(soon if self.hand.is_empty else min(soon, BUSY_TICK), max(0.001, self.heartbeat.next_at - time.monotonic()))
+        return min(soon if self.in_flight.is_empty else min(soon, BUSY_TICK), max(0.001, self.heartbeat.next_at - time.monotonic()))
 
     def _fetch(self) -> Operation[None]:
         deliveries: list[Delivery] = []
         plan, member = self._plan, self.heartbeat.membership
         try:
             if member is not None and self._lease is not None:
-                wait = 0.0 if self.hand.has_fresh else plan.wait
+                wait = 0.0 if self.in_flight.has_fresh else plan.wait
                 share = self.heartbeat.share()
                 look = (plan.batch_size, wait, self._lease, member.id, plan.delivery, share)
                 deliveries = yield self._verbs.receive(plan.queue, *look, interrupt=self._waiting)
         finally:
             until = time.monotonic() + (self._lease or 0)
             is_alive = member is not None and self.heartbeat.knows(member.id)
-            self.hand.fetched(deliveries if is_alive else [], until)
+            self.in_flight.fetched(deliveries if is_alive else [], until)
         if not is_alive:
-            self.hand.release(deliveries, until)  # received by a consumer considered dead meanwhile
-            yield from self._rest(self.hand.rest(NOT_REGISTERED))
+            self.in_flight.release(deliveries, until)  # received by a consumer considered dead meanwhile
+            yield from self._rest(self.in_flight.rest(NOT_REGISTERED))
 
     def _settle(self) -> Operation[None]:
-        finished = self.hand.take_finished()
+        finished = self.in_flight.take_finished()
         try:
             if finished.done:
                 outcomes = yield self._verbs.settle_many(finished.done, Ack())
@@ -174,43 +174,43 @@ class ConsumerLoop:
             if finished.released:
                 self._note_settled(finished.released, (yield self._verbs.settle_many(finished.released, Nack(counts=False, delay=0))))
         except BaseException:
-            self.hand.put_back(finished)
+            self.in_flight.put_back(finished)
             raise
 
     def _note_settled(self, deliveries: list[Delivery], outcomes: list[Outcome]) -> None:
         not_ours = [delivery for delivery, outcome in zip(deliveries, outcomes, strict=True) if outcome is not Outcome.DONE]
-        lost = sum(map(self.hand.is_lost, not_ours))
+        lost = sum(map(self.in_flight.is_lost, not_ours))
         if lost:
             _log.warning("%s messages of %s were settled too late: their leases were lost", lost, self._plan.queue)
         elif not_ours:
             _log.debug("%s messages of %s were settled before, by their function or by an operator", len(not_ours), self._plan.queue)
-        self.hand.forget(deliveries)
+        self.in_flight.forget(deliveries)
 
     def _extend(self) -> Operation[None]:
         if self._lease is None:
             return
         began = time.monotonic()
-        receipts = self.hand.ending_before(began + self._lease * 2 / 3)
+        receipts = self.in_flight.ending_before(began + self._lease * 2 / 3)
         if receipts:
             outcomes = yield self._verbs.settle_many(receipts, Extend(max(1, round(self._lease * 1000))))
-            self.hand.extended(receipts, outcomes, began + self._lease)
+            self.in_flight.extended(receipts, outcomes, began + self._lease)
 
     def _bear(self, error: RowqError, patience: Patience) -> Operation[None]:
         """The database is unavailable for a while; or the error is permanent."""
         pause = patience.pause()
-        if not passes(error) or (self.hand.is_stopping and patience.failures >= LAST_TRIES):
+        if not passes(error) or (self.in_flight.is_stopping and patience.failures >= LAST_TRIES):
             self.fail(error)
-            self.hand.give_up()
+            self.in_flight.give_up()
             return
         if patience.failures == 1:
             _log.warning("consumer of %s waits, and tries again: %s", self._plan.queue, error)
-        yield from self._rest(self.hand.rest(pause))
+        yield from self._rest(self.in_flight.rest(pause))
 
     def _rest(self, rest: Rest) -> Operation[None]:
         try:
             yield rest
         finally:
-            self.hand.rested(rest)
+            self.in_flight.rested(rest)
 
     def _describe(self, delivery: Delivery, error: BaseException) -> str:
         name = type(error).__name__

@@ -1,1 +1,1 @@
-"""The door of Forq."""
+"""The API of Forq."""

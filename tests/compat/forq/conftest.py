@@ -1,4 +1,4 @@
-"""A server with Forq's door on every database, a clock that only the test moves, and the calls of a client of Forq."""
+"""A server with Forq's API on every database, a clock that only the test moves, and the calls of a client of Forq."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 def forq(kind: str, tmp_path: Path, loop: LoopThread) -> Iterator[Forq]:
     """Its polls wait for nobody: a clock that stands still brings no message."""
     clock = ManualClock()
-    door = open_apis(("forq",), {"forq": Options(poll=0)})
-    server = Server(loop, new_database(kind, tmp_path).url, clock=clock, maintenance=False, compat=door)
+    api = open_apis(("forq",), {"forq": Options(poll=0)})
+    server = Server(loop, new_database(kind, tmp_path).url, clock=clock, maintenance=False, compat=api)
     try:
         yield Forq(server, clock)
     finally:

@@ -45,7 +45,7 @@ class TestMeaning:
         assert loaded(tmp_path, {name: "local", "FORQ_METRICS_ENABLED": "true"}).metrics
         assert loaded(tmp_path, {name: "local", "ROWQ_METRICS": "true"}).metrics
 
-    def test_hours_are_those_of_the_door(self, tmp_path: Path) -> None:
+    def test_hours_are_those_of_the_api(self, tmp_path: Path) -> None:
         config = loaded(tmp_path, {"FORQ_QUEUE_TTL_HOURS": "48"})
         assert config.compat_options == {"forq": Options(queue_ttl_hours=48, dlq_ttl_hours=168)}
         assert loaded(tmp_path, {"FORQ_DLQ_TTL_HOURS": "1"}).compat_options["forq"] == Options(queue_ttl_hours=24, dlq_ttl_hours=1)

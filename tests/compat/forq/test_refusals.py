@@ -158,7 +158,7 @@ class TestAccess:
 
 
 class TestOtherwise:
-    def test_a_closed_door_is_not_there(self, tmp_path: Path) -> None:
+    def test_an_api_that_is_not_served_is_not_found(self, tmp_path: Path) -> None:
         with serving(tmp_path, compat=open_apis((), {})) as server:
             assert ask(server, "POST", MESSAGES, {"content": "x"}).status == 404
             assert ask(server, "GET", MESSAGES).status == 404

@@ -1,4 +1,4 @@
-"""How long a consumer of Forq waits for a message, and what wakes it: the door as it is where nobody says anything of it."""
+"""How long a consumer of Forq waits for a message, and what wakes it: the API with its defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server with this door alone, on every database, with a clock that only the test moves."""
+"""A server with this API alone, on every database, with a clock that only the test moves."""
 
 from __future__ import annotations
 

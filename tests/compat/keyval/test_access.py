@@ -1,4 +1,4 @@
-"""Keys open this door as they open the others: by scope, and for the queues that they name."""
+"""Keys open this API as they open the others: by scope, and for the queues that they name."""
 
 from __future__ import annotations
 
@@ -92,6 +92,6 @@ def test_a_browser_opens_a_stream_with_a_token(server: Server) -> None:
     assert (answer.status, answer.json) == (200, {"message": None})
 
 
-def test_a_closed_door_is_no_door(tmp_path: Path) -> None:
+def test_an_api_that_is_not_served_is_not_found(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         assert Client(server).ask("GET", "queue/stats").status == 404

@@ -1,4 +1,4 @@
-"""What makes no sense is refused in the words of this door, with nothing written and nothing lost."""
+"""What makes no sense is refused in the words of this API, with nothing written and nothing lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the door promises, on every database: each test that decides between two readings of that promise names it."""
+"""What the API promises, on every database: each test that decides between two readings of that promise names it."""
 
 from __future__ import annotations
 

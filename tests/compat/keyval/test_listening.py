@@ -64,7 +64,7 @@ def test_a_quiet_stream_gives_signs_of_life(served: Client) -> None:
 
 
 def test_a_sign_of_life_comes_within_five_seconds(served: Client) -> None:
-    """As often as the door says: a busy machine may take longer than that, so the time is not measured."""
+    """As often as the API says: a busy machine may take longer than that, so the time is not measured."""
     assert keyval.PING_EVERY <= 2.5
     with listening(served) as stream:
         assert stream.event()[0] == "ping"

@@ -143,6 +143,6 @@ def test_c12_without_cleanup_nothing_is_stranded(tmp_path: Path) -> None:
         again = eventually(poll)
         assert (again["id"], again["attempts"]) == (id, 2)
         eventually(lambda: served.ask("GET", "/keyval/api/queue/stats").json["processing"] == 0)
-        assert served.ask("GET", "/api/v1/queues/q/messages").status == 404  # the doors that were not asked for are closed
+        assert served.ask("GET", "/api/v1/queues/q/messages").status == 404  # the APIs that were not asked for are closed
     finally:
         served.close()

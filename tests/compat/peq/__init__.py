@@ -1,1 +1,1 @@
-"""The SQL door: what a client of PEQ does, on a database of PostgreSQL, beside everybody else."""
+"""The SQL API: what a client of PEQ does, on a database of PostgreSQL, beside all other clients."""

@@ -1,4 +1,4 @@
-"""A database with a door `test01`, a client that speaks SQL, and a broker on the queue behind the door."""
+"""A database with PEQ's schema `test01`, a client that speaks SQL, and a broker on its queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.connect import make_door
+from rowq.connect import install_peq
 from tests.compat.peq.sql import Sql
 from tests.support.blocking import LoopThread
 from tests.support.database import new_database
@@ -19,7 +19,7 @@ from tests.support.tables import PostgresqlTables
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     url = new_database("postgresql", tmp_path).url
-    make_door(url, "test01")
+    install_peq(url, "test01")
     return url
 
 

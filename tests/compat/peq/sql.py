@@ -22,9 +22,9 @@ _TIMES = {
 class Sql:
     """`sql("SELECT …", values)` gives the rows; each statement is a transaction of its own."""
 
-    def __init__(self, url: str, door: str = "test01") -> None:
+    def __init__(self, url: str, schema: str = "test01") -> None:
         self.url = url
-        self.door = f'"{door}"'
+        self.schema = f'"{schema}"'
         self.connection = psycopg.connect(url, autocommit=True)
         self.connection.execute("SET TIME ZONE 'UTC'")
 
@@ -34,28 +34,28 @@ class Sql:
 
     def enqueue(self, payload: Any, **arguments: Any) -> None:
         given = "".join(f", {name} => %s" for name in arguments)
-        self(f"CALL {self.door}.enqueue(%s{given})", msgspec.json.encode(payload).decode(), *arguments.values())
+        self(f"CALL {self.schema}.enqueue(%s{given})", msgspec.json.encode(payload).decode(), *arguments.values())
 
     def dequeue(self, client: str = "client01", lease: int | None = None) -> tuple[UUID, Any]:
         """(id, payload); the id is NOBODY when there is nothing."""
-        row = self(f"SELECT msg_id, msg_json FROM {self.door}.dequeue(%s, %s)", client, lease)[0]
+        row = self(f"SELECT msg_id, msg_json FROM {self.schema}.dequeue(%s, %s)", client, lease)[0]
         return row[0], row[1]
 
     def ack(self, id: UUID, client: str = "client01", reason: str = "ack") -> None:
-        self(f"CALL {self.door}.message_ack(%s, %s, %s)", id, client, reason)
+        self(f"CALL {self.schema}.message_ack(%s, %s, %s)", id, client, reason)
 
     def nak(self, id: UUID, client: str = "client01", reason: str = "nak") -> None:
-        self(f"CALL {self.door}.message_nak(%s, %s, %s)", id, client, reason)
+        self(f"CALL {self.schema}.message_nak(%s, %s, %s)", id, client, reason)
 
     def rej(self, id: UUID, client: str = "client01", reason: str = "rej") -> None:
-        self(f"CALL {self.door}.message_rej(%s, %s, %s)", id, client, reason)
+        self(f"CALL {self.schema}.message_rej(%s, %s, %s)", id, client, reason)
 
     def set(self, name: str, value: object) -> None:
-        self(f"UPDATE {self.door}.queue_configuration SET setting_value = %s WHERE setting_name = %s", str(value), name)
+        self(f"UPDATE {self.schema}.queue_configuration SET setting_value = %s WHERE setting_name = %s", str(value), name)
 
     def audit(self) -> list[tuple[Any, ...]]:
         """(state, by, why), in order."""
-        return self(f"SELECT message_state_id, audit_by, reason_why FROM {self.door}.message_audit ORDER BY audit_id")
+        return self(f"SELECT message_state_id, audit_by, reason_why FROM {self.schema}.message_audit ORDER BY audit_id")
 
     def let_pass(self, seconds: float) -> None:
         """So long ago is now what was just done: all that is to come is nearer by that."""
@@ -64,13 +64,13 @@ class Sql:
                 self(f"UPDATE rowq.{table} SET {time} = {time} - %s WHERE {time} < 253000000000000", int(seconds * 1000))
 
     def now(self) -> int:
-        """Milliseconds, as the door counts them."""
-        return int(self(f"SELECT {self.door}.rowq_now()")[0][0])
+        """Milliseconds, as the procedures count them."""
+        return int(self(f"SELECT {self.schema}.rowq_now()")[0][0])
 
     def stop_clock(self) -> int:
-        """From now on it is this millisecond, for all that the door does: a busy machine does not move it. Gives it."""
+        """From now on it is this millisecond, for all that the procedures do: a busy machine does not move it. Gives it."""
         now = self.now()
-        self(f"CREATE OR REPLACE FUNCTION {self.door}.rowq_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT {now}::BIGINT'")
+        self(f"CREATE OR REPLACE FUNCTION {self.schema}.rowq_now() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT {now}::BIGINT'")
         return now
 
     def close(self) -> None:

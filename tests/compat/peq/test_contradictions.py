@@ -1,6 +1,6 @@
 """Where the queues that rowq stands in for contradict each other, or themselves, and PEQ is one of them: what holds here.
 
-The number is that of the contradiction in the list of them, which the tests of the other doors go by too."""
+The number is that of the contradiction in the list of them, which the tests of the other APIs go by too."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import rowq
-from rowq.connect import make_door
+from rowq.connect import install_peq
 from tests.compat.peq.sql import Sql
 from tests.docs.page import ROOT, page
 
@@ -21,8 +21,8 @@ DATABASES = next(block.text for block in page("docs/guide/databases.md").blocks 
 
 @pytest.fixture
 def orders(url: str, sql: Sql) -> Sql:
-    make_door(url, "orders")
-    sql.door = "orders"
+    install_peq(url, "orders")
+    sql.schema = "orders"
     return sql
 
 

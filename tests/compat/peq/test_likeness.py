@@ -1,4 +1,4 @@
-"""Two queues with the same settings live the same life, one by the SQL door and one by the broker: after each step they look alike."""
+"""Two queues with the same settings live the same life, one by the SQL API and one by the broker: after each step they look alike."""
 
 from __future__ import annotations
 

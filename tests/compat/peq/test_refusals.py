@@ -1,4 +1,4 @@
-"""What the door refuses: with a sentence, what to do, a standard code, and nothing changed."""
+"""What PEQ's procedures refuse: with a sentence, what to do, a standard code, and nothing changed."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def decided(standing: Standing, settlement: Any, policy: Policy) -> Change | Non
 
 
 def asked(sql: Sql, call: str, shape: str, cases: list[dict[str, Any]]) -> list[Any]:
-    """What a function of the door answers in each case."""
+    """What a function of PEQ's schema answers in each case."""
     statement = f"SELECT {call} FROM ROWS FROM (json_to_recordset(%s) AS ({shape})) WITH ORDINALITY ORDER BY ordinality"
     return [row[0] for row in sql(statement, msgspec.json.encode(cases).decode())]
 

@@ -1,1 +1,1 @@
-"""The door of queue-ti: its examples, its promises, and what it does with what nobody should send."""
+"""The API of queue-ti: its examples, its promises, and what it does with invalid input."""

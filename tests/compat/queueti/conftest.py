@@ -1,4 +1,4 @@
-"""A server with the door of queue-ti open, on each database, whose time is moved by hand and that sweeps when it is told to."""
+"""A server with the API of queue-ti open, on each database, whose time is moved by hand and that runs maintenance when it is told to."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Open = Callable[..., Topics]
 
 @pytest.fixture
 def opened(tmp_path: Path, loop: LoopThread, clock: ManualClock) -> Iterator[Open]:
-    """Opens the door in front of a database: `kind` of it, `keys` to it, and what `[compat.queueti]` says."""
+    """Opens the API in front of a database: `kind` of it, `keys` to it, and what `[compat.queueti]` says."""
     with ExitStack() as stack:
 
         def open_one(kind: str = "sqlite", keys: tuple[KnownKey, ...] = (), **options: Any) -> Topics:
-            doors = open_apis(("queueti",), {"queueti": to_options("queueti", options, "[compat.queueti]")})
+            apis = open_apis(("queueti",), {"queueti": to_options("queueti", options, "[compat.queueti]")})
             url = new_database(kind, tmp_path).url
-            server = Server(loop, url, authenticator=Authenticator(keys), compat=doors, clock=clock, maintenance=False)
+            server = Server(loop, url, authenticator=Authenticator(keys), compat=apis, clock=clock, maintenance=False)
             stack.callback(server.stop)
             return Topics(server)
 

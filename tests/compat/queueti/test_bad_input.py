@@ -16,7 +16,7 @@ ID = "0190163d-8694-7000-8000-0000000003e8"
 
 
 @pytest.fixture
-def door(opened: Open) -> Topics:
+def api(opened: Open) -> Topics:
     return opened()
 
 
@@ -26,8 +26,8 @@ def door(opened: Open) -> Topics:
     [b"garbage", b"[]", b'"text"', b"17", b"null", b"{", b'{"topic": ', b"\xff\xfe", b'{"topic": "\\ud800"}', b"[" * 100_000],
     ids=lambda body: repr(body[:12]),
 )
-def test_what_is_no_object_is_refused(door: Topics, path: str, body: bytes) -> None:
-    assert door.ask("POST", path, body).problem == (400, "invalid_argument")
+def test_what_is_no_object_is_refused(api: Topics, path: str, body: bytes) -> None:
+    assert api.ask("POST", path, body).problem == (400, "invalid_argument")
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_what_is_no_object_is_refused(door: Topics, path: str, body: bytes) -> N
     ],
     ids=lambda body: str(body)[:60],
 )
-def test_a_message_that_is_not_possible_is_refused(door: Topics, body: dict[str, Any]) -> None:
-    assert door.ask("POST", "/messages", body).problem == (400, "invalid_argument")
-    assert door.dequeue("orders") == []
-    assert door.ask("GET", "/topic-configs/orders").status == 404, "nor is there a topic"
+def test_a_message_that_is_not_possible_is_refused(api: Topics, body: dict[str, Any]) -> None:
+    assert api.ask("POST", "/messages", body).problem == (400, "invalid_argument")
+    assert api.dequeue("orders") == []
+    assert api.ask("GET", "/topic-configs/orders").status == 404, "nor is there a topic"
 
 
 @pytest.mark.parametrize(
@@ -81,45 +81,45 @@ def test_a_message_that_is_not_possible_is_refused(door: Topics, body: dict[str,
     ],
     ids=str,
 )
-def test_a_dequeue_that_is_not_possible_takes_nothing(door: Topics, fields: dict[str, Any]) -> None:
-    id = door.send("orders")
-    assert door.ask("POST", "/messages/dequeue", {"topic": "orders", **fields}).problem == (400, "invalid_argument")
-    assert door.one("orders")["id"] == id
+def test_a_dequeue_that_is_not_possible_takes_nothing(api: Topics, fields: dict[str, Any]) -> None:
+    id = api.send("orders")
+    assert api.ask("POST", "/messages/dequeue", {"topic": "orders", **fields}).problem == (400, "invalid_argument")
+    assert api.one("orders")["id"] == id
 
 
 @pytest.mark.parametrize("id", [ID, "abc123", "1", "%20", "%C3%BC", "a" * 2_000])
-def test_an_id_that_nobody_has_is_not_found(door: Topics, id: str) -> None:
+def test_an_id_that_nobody_has_is_not_found(api: Topics, id: str) -> None:
     for verb in ("ack", "nack", "requeue"):
-        assert door.ask("POST", f"/messages/{id}/{verb}").problem == (404, "message_not_found")
+        assert api.ask("POST", f"/messages/{id}/{verb}").problem == (404, "message_not_found")
 
 
 @pytest.mark.parametrize("verb", ["ack", "nack", "requeue"])
-def test_an_id_that_cannot_be_one_is_refused(door: Topics, verb: str) -> None:
-    assert door.ask("POST", f"/messages/%00/{verb}").problem == (400, "invalid_argument")
+def test_an_id_that_cannot_be_one_is_refused(api: Topics, verb: str) -> None:
+    assert api.ask("POST", f"/messages/%00/{verb}").problem == (400, "invalid_argument")
 
 
-def test_an_error_that_cannot_be_stored_is_mended(door: Topics) -> None:
-    id = door.send("orders")
-    door.one("orders")
-    assert door.nack(id, error="a\x00b" + "x" * 100_000) == 204
-    told = door.one("orders")["last_error"]
+def test_an_error_that_cannot_be_stored_is_mended(api: Topics) -> None:
+    id = api.send("orders")
+    api.one("orders")
+    assert api.nack(id, error="a\x00b" + "x" * 100_000) == 204
+    told = api.one("orders")["last_error"]
     assert told.startswith("a\ufffdb") and len(told) == 4_096
 
 
-def test_a_payload_may_be_empty_and_as_large_as_the_queue_allows(door: Topics) -> None:
-    door.send("orders", b"")
-    door.send("orders", b"x" * (256 << 10))
-    assert [message["payload"][:4] for message in door.dequeue("orders", count=2)] == ["", "eHh4"]
-    assert door.enqueue("orders", b"x" * ((256 << 10) + 1)).problem == (413, "payload_too_large")
+def test_a_payload_may_be_empty_and_as_large_as_the_queue_allows(api: Topics) -> None:
+    api.send("orders", b"")
+    api.send("orders", b"x" * (256 << 10))
+    assert [message["payload"][:4] for message in api.dequeue("orders", count=2)] == ["", "eHh4"]
+    assert api.enqueue("orders", b"x" * ((256 << 10) + 1)).problem == (413, "payload_too_large")
 
 
-def test_a_body_that_is_too_large_is_not_read(door: Topics) -> None:
+def test_a_body_that_is_too_large_is_not_read(api: Topics) -> None:
     assert Limits().max_body_bytes == 16 << 20
-    assert door.ask("POST", "/messages", b" " * ((16 << 20) + 1)).problem == (413, "body_too_large")
+    assert api.ask("POST", "/messages", b" " * ((16 << 20) + 1)).problem == (413, "body_too_large")
 
 
-def test_c33_other_methods_are_told_what_is_possible(door: Topics) -> None:
-    answer = door.ask("PATCH", "/topic-configs/orders", {})
+def test_c33_other_methods_are_told_what_is_possible(api: Topics) -> None:
+    answer = api.ask("PATCH", "/topic-configs/orders", {})
     assert answer.problem == (405, "method_not_allowed")
     assert answer.headers["allow"] == "DELETE, GET, PUT"
 
@@ -147,20 +147,20 @@ given_bodies = given(way=st.sampled_from(WAYS), body=BODIES)
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given_bodies
-def test_no_body_makes_the_server_fail(door: Topics, way: tuple[str, str], body: dict[str, Any]) -> None:
-    does_not_fail(door, way, body)
+def test_no_body_makes_the_server_fail(api: Topics, way: tuple[str, str], body: dict[str, Any]) -> None:
+    does_not_fail(api, way, body)
 
 
 @pytest.mark.prove("5 s of examples; test_no_body_makes_the_server_fail stands for it")
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given_bodies
-def test_none_of_many_bodies_makes_the_server_fail(door: Topics, way: tuple[str, str], body: dict[str, Any]) -> None:
-    does_not_fail(door, way, body)
+def test_none_of_many_bodies_makes_the_server_fail(api: Topics, way: tuple[str, str], body: dict[str, Any]) -> None:
+    does_not_fail(api, way, body)
 
 
-def does_not_fail(door: Topics, way: tuple[str, str], body: dict[str, Any]) -> None:
+def does_not_fail(api: Topics, way: tuple[str, str], body: dict[str, Any]) -> None:
     method, path = way
-    answer = door.ask(method, path, None if method == "GET" else body)
+    answer = api.ask(method, path, None if method == "GET" else body)
     assert answer.status in (200, 201, 204, 400, 404, 429), answer
     if answer.status >= 400:
         assert answer.problem[1] in ("invalid_argument", "name_reserved", "message_not_found", "queue_full")

@@ -90,5 +90,5 @@ def test_the_admin_of_the_example_is_a_key_of_that_name(served: Served) -> None:
 
 
 @pytest.mark.parametrize("served", ['[server]\ncompat = "forq,keyval"\n'], indirect=True)
-def test_a_closed_door_is_not_there(served: Served) -> None:
+def test_an_api_that_is_not_served_is_not_found(served: Served) -> None:
     assert run(served, ENQUEUE_WITH_KEY)["code"] == "not_found"

@@ -104,7 +104,7 @@ def test_options_that_are_not_possible_are_told(options: dict[str, object]) -> N
 
 @contextmanager
 def living(loop: LoopThread, *services: Service, **options: str) -> Iterator[None]:
-    """The door as a server keeps it alive, once for each server."""
+    """The API as a server keeps it alive, once for each server."""
 
     async def start() -> list[asyncio.Task[None]]:
         return [asyncio.create_task(CompatApi(Options(**options)).live(service)) for service in services]  # type: ignore[arg-type]

@@ -86,7 +86,7 @@ def test_a_throughput_limit_gives_fewer_and_no_error(topics: Topics, clock: Manu
     assert len(topics.dequeue("orders", count=10)) == 3
 
 
-def test_the_options_of_the_door_are_the_defaults(opened: Open, clock: ManualClock) -> None:
+def test_the_options_of_the_api_are_the_defaults(opened: Open, clock: ManualClock) -> None:
     topics = opened(visibility_timeout=5, max_retries=1, message_ttl="10s")
     topics.send("orders")
     message = topics.one("orders")

@@ -89,7 +89,7 @@ class MariadbServer(MariadbDatabases, OwnServer):
             "port": self.port,
             "bind-address": "127.0.0.1",
             "init-file": self.place / "first-words.sql",
-            **{name.replace("_", "-"): _spelled(value) for name, value in self.settings.items()},
+            **{name.replace("_", "-"): _in_text(value) for name, value in self.settings.items()},
         }
         return [
             program("mariadbd", "mariadb-server"),
@@ -149,5 +149,5 @@ def cut_off(cursor: pymysql.cursors.Cursor, database: str) -> None:
             cursor.execute(f"KILL {id}")
 
 
-def _spelled(value: Setting) -> str:
+def _in_text(value: Setting) -> str:
     return {True: "ON", False: "OFF"}[value] if isinstance(value, bool) else str(value)

@@ -96,7 +96,7 @@ class PostgresqlServer(PostgresqlDatabases, OwnServer):
 
     def _command(self) -> list[str]:
         said = {**self.settings, "port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": str(self.place)}
-        return [self._program("postgres"), "-D", str(self.data), *(f"--{name}={_spelled(value)}" for name, value in said.items())]
+        return [self._program("postgres"), "-D", str(self.data), *(f"--{name}={_in_text(value)}" for name, value in said.items())]
 
     def _answers(self) -> bool:
         """The last line of the file in which PostgreSQL says how it is; psycopg would have to fail to find out."""
@@ -114,7 +114,7 @@ def own_postgresql(folder: Path | None = None, **settings: Setting) -> Postgresq
     return PostgresqlServer.begin(folder, settings)
 
 
-def _spelled(value: Setting) -> str:
+def _in_text(value: Setting) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 

@@ -46,7 +46,7 @@ class RedisServer(RedisDatabases, OwnServer):
         said = {**self.settings, **where, "daemonize": False}
         return [
             program("redis-server", "redis-server"),
-            *(word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", _spelled(value))),
+            *(word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", _in_text(value))),
         ]
 
     def _answers(self) -> bool:
@@ -68,5 +68,5 @@ def own_redis(folder: Path | None = None, **settings: Setting) -> RedisServer:
     return RedisServer.begin(folder, settings)
 
 
-def _spelled(value: Setting) -> str:
+def _in_text(value: Setting) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

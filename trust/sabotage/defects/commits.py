@@ -163,6 +163,6 @@ DEFECTS = (
         file="rowq/store/server/greenlet_bridge.py",
         old="            cancelled = error\n",
         new="            raise\n",
-        tests=("tests/engine/test_flight.py::test_a_cancellation_strikes_what_it_waits_for_and_not_the_cleaning_up",),
+        tests=("tests/engine/test_greenlet_bridge.py::test_a_cancellation_strikes_what_it_waits_for_and_not_the_cleaning_up",),
     ),
 )

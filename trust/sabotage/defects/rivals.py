@@ -93,7 +93,7 @@ DEFECTS = (
     Defect(
         name="everybody-has-the-duty",
         breaks="Every process believes that upkeep is its own.",
-        file="rowq/store/sql/upkeep.sql",
+        file="rowq/store/sql/maintenance.sql",
         old="    AND (holder = :holder OR held_until <= :now);",
         new="    AND (holder = :holder OR held_until > 0);",
         tests=("tests/store/test_postgresql.py::test_one_process_of_several_keeps_everything_up_and_hands_over_when_it_ends",),

@@ -64,7 +64,7 @@ DEFECTS = (
     Defect(
         name="history-stays-a-moment-longer",
         breaks="History at the very end of its retention stays.",
-        file="rowq/store/sql/upkeep.sql",
+        file="rowq/store/sql/maintenance.sql",
         old="    AND finished_at <= :cutoff\n",
         new="    AND finished_at < :cutoff\n",
         tests=("tests/contract/test_bounds.py::test_history_goes_in_the_moment_its_retention_ends_and_what_is_younger_stays[sqlite-sync]",),

@@ -59,7 +59,7 @@ async def stream_deliveries(asked: ApiRequest[DeliveriesQuery, None], receive: a
     await flow.pour(receive, send)
 
 
-class Wording(Struct, frozen=True):
+class EventFormat(Struct, frozen=True):
     """The format of a stream of deliveries."""
 
     delivery: Callable[[Row], bytes]
@@ -75,7 +75,7 @@ class Flow(Struct):
     service: Service
     identity: Identity
     headers: asgi.Headers
-    wording: Wording
+    format: EventFormat
     new_call: NewReceive
     in_flight: int
     ping_every: float
@@ -88,8 +88,8 @@ class Flow(Struct):
             return self.new_call(min(stream.room, MOST_AT_ONCE))
 
         await send(_START)
-        if self.wording.greeting:
-            await _write(send, self.wording.greeting)
+        if self.format.greeting:
+            await _write(send, self.format.greeting)
         try:
             with service.patience() as stop:
                 while not stop.is_set():
@@ -106,7 +106,7 @@ class Flow(Struct):
         except ClientGone:
             return
         except RowqError as error:
-            await _write(send, self.wording.problem(error))
+            await _write(send, self.format.problem(error))
             await _end(send)
         finally:
             stream.close()
@@ -134,7 +134,7 @@ class Flow(Struct):
             if stream.room <= 0:
                 stream.keep_only(await service.look(service.engine.insights.leases, stream.seqs))
             if loop.time() - pinged > self.ping_every:
-                await _write(send, self.wording.ping)
+                await _write(send, self.format.ping)
                 pinged = loop.time()
 
     async def _write_deliveries(self, stream: InFlight, call: Receive, receive: asgi.Receive, send: asgi.Send) -> None:
@@ -149,8 +149,8 @@ class Flow(Struct):
             while rows and len(piece) < PIECE_BYTES:
                 row, *rows = rows
                 stream.hold(row[0], row[3], row[4])
-                piece += self.wording.delivery(row)
-            await _write(send, piece or self.wording.ping)
+                piece += self.format.delivery(row)
+            await _write(send, piece or self.format.ping)
             if not rows:
                 return
 
@@ -164,7 +164,7 @@ def _problem_event(error: RowqError) -> bytes:
     return b"event: problem\ndata: %s\n\n" % to_answer(error)[1]
 
 
-_NATIVE = Wording(_delivery_event, PING, _problem_event, b": rowq\n\n")
+_NATIVE = EventFormat(_delivery_event, PING, _problem_event, b": rowq\n\n")
 
 
 class RemovedKey(Struct):

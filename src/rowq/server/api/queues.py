@@ -55,8 +55,8 @@ async def get_queue(asked: ApiRequest[None, None]) -> QueueLook:
     stats = await asked.service.look(insights.stats, queue)
     policy = await asked.service.look(insights.policy, queue)
     origins = await asked.service.look(insights.origins, queue)
-    spelled = {"backoff_ms" if name == "backoff" else name: origin for name, origin in origins.items()}
-    return QueueLook(stats, of_settings(settings), of_settings(policy), spelled)
+    by_field = {"backoff_ms" if name == "backoff" else name: origin for name, origin in origins.items()}
+    return QueueLook(stats, of_settings(settings), of_settings(policy), by_field)
 
 
 async def get_stats(asked: ApiRequest[None, None]) -> Stats:

@@ -25,7 +25,7 @@ from rowq.server.auth.lockout import Lockout
 from rowq.server.auth.loopback import is_local_host, is_local_origin
 from rowq.server.auth.token import Tokens, token_in
 
-_log = logging.getLogger("rowq.server.gate")
+_log = logging.getLogger("rowq.server.auth")
 
 REFRESH_EVERY = 1.0
 Scope = Mapping[str, Any]

@@ -46,13 +46,13 @@ def compact(spark: SparkSession, path: str | os.PathLike[str], *, progress: Call
     small = small_files(lake.snapshot())
     after = 0
     for number, ((kind, _), files) in enumerate(small.items(), 1):
-        after += len(_put_together(spark, lake, kind, files))
+        after += len(_compact(spark, lake, kind, files))
         if progress is not None:
             progress(number)
     return Compacted(len(small), sum(map(len, small.values())), after)
 
 
-def _put_together(spark: SparkSession, lake: Lake, kind: Kind, files: list[File]) -> list[File]:
+def _compact(spark: SparkSession, lake: Lake, kind: Kind, files: list[File]) -> list[File]:
     from pyspark.sql import functions as F  # noqa: N812
 
     piece = lake.attempt("compact")

@@ -25,7 +25,7 @@ _TYPES = {"int64": "bigint", "string": "string", "binary": "binary"}
 
 def ddl(kind: Kind) -> str:
     """The columns of a kind as Spark DDL."""
-    return ", ".join(f"`{field.name}` {_spelled(field.type)}" for field in SCHEMAS[kind])
+    return ", ".join(f"`{field.name}` {_type_name(field.type)}" for field in SCHEMAS[kind])
 
 
 def read_lines(
@@ -47,5 +47,5 @@ def day(kind: Kind) -> Column:
     return F.date_from_unix_date(F.floor(F.unix_millis(F.col(MOMENT[kind])) / 86_400_000).cast("int"))
 
 
-def _spelled(kind: pa.DataType) -> str:
+def _type_name(kind: pa.DataType) -> str:
     return "timestamp" if str(kind).startswith("timestamp") else _TYPES[str(kind)]

@@ -27,7 +27,7 @@ _IDLE_FOR_LONG = 45.0
 _CONNECT_TIMEOUT = 10.0
 _PORT = 3306
 _SWITCHES = {"ssl_verify_cert", "ssl_verify_identity", "ssl_disabled"}
-_SPELLINGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _FLAGS = CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS
 """Count matched rows, even if an update does not change them; and allow several statements in one packet."""
 
@@ -127,9 +127,9 @@ def checked(parameters: dict[str, Any]) -> dict[str, Any]:
         raise InvalidArgument("the URL names no database: mariadb://user:password@host/database")
     known = dict(parameters)
     for name in _SWITCHES & set(known):
-        if (text := str(known[name]).lower()) not in _SPELLINGS:
+        if (text := str(known[name]).lower()) not in _BOOLEANS:
             raise InvalidArgument(f"{name} must be true or false, not {known[name]!r}")
-        known[name] = _SPELLINGS[text]
+        known[name] = _BOOLEANS[text]
     if "password" in known:
         known["password"] = known["password"].encode()  # text would be sent as Latin-1
     if "ssl_ca" in known:

@@ -58,11 +58,11 @@ class Connection:
     def autocommitting(self) -> Iterator[PostgresqlSession]:
         """Every query is a transaction of its own."""
         self.session.begin()
-        self._pipeline.is_striking = True
+        self._pipeline.is_autocommitting = True
         try:
             yield self.session
         finally:
-            self._pipeline.is_striking = False
+            self._pipeline.is_autocommitting = False
 
     def end(self, word: str) -> None:
         """Sends the last statement and waits for all answers."""

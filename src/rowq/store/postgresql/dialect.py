@@ -173,9 +173,9 @@ class Postgresql(ServerDialect[Connection]):
     def watermark(self) -> PostgresqlWatermark:
         return PostgresqlWatermark(self)
 
-    def make_door(self, queue: str) -> None:
+    def install_peq(self, queue: str) -> None:
         with self.migrating() as session:
-            peq.make_door(session, queue, self._queries.schema)
+            peq.install(session, queue, self._queries.schema)
 
     def tidy(self, *, thoroughly: bool) -> None:  # noqa: ARG002  # autovacuum does the rest
         self._vacuum.run()

@@ -20,7 +20,7 @@ from rowq.store.notify.notifier import Notification, Notifier
 from rowq.store.postgresql.connection import PostgresqlConnections
 from rowq.store.postgresql.session import PostgresqlQueries
 
-_log = logging.getLogger("rowq.herald")
+_log = logging.getLogger("rowq.notify")
 
 _PAUSE = 0.02
 """Seconds between two notifications of one process: what comes meanwhile is sent together."""

@@ -37,22 +37,22 @@ _PINNED = "\n".join(
 table from then on instead of using the index."""
 
 
-def make_door(session: Session, queue: str, tables: str) -> None:
+def install(session: Session, queue: str, tables: str) -> None:
     """Creates or recreates the schema. `tables` is the schema of the engine's own tables."""
-    door = _check_door(queue, tables)
-    is_there, is_door, is_full, lacks_uuids = session.rows("look_at_door", door=door)[0]
-    if is_full and not is_door:
+    schema = _check_schema(queue, tables)
+    is_there, is_ours, is_full, lacks_uuids = session.rows("look_at_schema", name=schema)[0]
+    if is_full and not is_ours:
         raise InvalidArgument(
-            f"the schema {door!r} holds other objects than PEQ's procedures for these tables: choose another name, or drop it first"
+            f"the schema {schema!r} holds other objects than PEQ's procedures for these tables: choose another name, or drop it first"
         )
     files = (*(() if is_there else ("schema",)), *(("uuid",) if lacks_uuids else ()), *_FILES)
-    session.install([statement for file in files for statement in _statements(file, door, tables)])
+    session.install([statement for file in files for statement in _statements(file, schema, tables)])
 
 
-def _statements(file: str, door: str, tables: str) -> list[str]:
+def _statements(file: str, schema: str, tables: str) -> list[str]:
     """The statements of a file, for a schema. Names need no escaping: they contain no characters that are special inside quotes."""
     script = read_sql(f"peq/{file}.sql")
-    for word, text in _words(door, tables).items():
+    for word, text in _words(schema, tables).items():
         script = script.replace(f"{{{word}}}", text)
     return _STATEMENT.split(script)[1:]
 
@@ -60,29 +60,29 @@ def _statements(file: str, door: str, tables: str) -> list[str]:
 def examine(session: Session) -> Finding:
     """Whether every schema was created by this release and is complete: dropping our tables also drops the views on them."""
     views = _VIEW.findall(read_sql("peq/views.sql"))
-    doors = session.rows("list_doors", fingerprint=_fingerprint(), views=",".join(views))
+    installed = session.rows("list_installed", fingerprint=_fingerprint(), views=",".join(views))
     for fault, faulty in (
-        ("made by another release", [door for door, is_new, _ in doors if not is_new]),
-        ("without some of their views, which were dropped with their tables", [door for door, _, has in doors if has < len(views)]),
+        ("made by another release", [schema for schema, is_new, _ in installed if not is_new]),
+        ("without some of their views, which were dropped with their tables", [schema for schema, _, has in installed if has < len(views)]),
     ):
         if faulty:
             advice = f"run `rowq peq install {faulty[0]}` again, then for the others"
-            return Finding("doors", False, f"{fault}: {', '.join(faulty)}", advice)
-    return Finding("doors", True, ", ".join(door for door, *_ in doors) or "none")
+            return Finding("peq", False, f"{fault}: {', '.join(faulty)}", advice)
+    return Finding("peq", True, ", ".join(schema for schema, *_ in installed) or "none")
 
 
-def _check_door(queue: str, tables: str) -> str:
-    door = check_own_name(queue)
-    if len(door) > _LONGEST_NAME or door.startswith("pg_") or door in (tables, "public", "information_schema"):
+def _check_schema(queue: str, tables: str) -> str:
+    schema = check_own_name(queue)
+    if len(schema) > _LONGEST_NAME or schema.startswith("pg_") or schema in (tables, "public", "information_schema"):
         raise InvalidArgument(
-            f"{door!r} cannot be the schema of PEQ's procedures: take a name of up to {_LONGEST_NAME} characters that no other schema has, "
-            "and that does not begin with pg_"
+            f"{schema!r} cannot be the schema of PEQ's procedures: take a name of up to {_LONGEST_NAME} characters that no other schema "
+            "has, and that does not begin with pg_"
         )
-    return door
+    return schema
 
 
-def _words(door: str, tables: str) -> dict[str, str]:
-    return {"door": f'"{door}"', "tables": f'"{tables}"', "queue": door, "fingerprint": _fingerprint(), **_facts()}
+def _words(schema: str, tables: str) -> dict[str, str]:
+    return {"door": f'"{schema}"', "tables": f'"{tables}"', "queue": schema, "fingerprint": _fingerprint(), **_facts()}
 
 
 def _fingerprint() -> str:

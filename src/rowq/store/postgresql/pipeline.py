@@ -67,7 +67,7 @@ class Pipeline:
         """Statements prepared since the last sync: an earlier error would have prevented it."""
         self._number = 0
         self._pending = 0
-        self.is_striking = False
+        self.is_autocommitting = False
         """Whether each query is a transaction of its own, committed before its answer is read."""
 
     def say(self, word: bytes) -> None:
@@ -80,13 +80,13 @@ class Pipeline:
 
     def ask(self, statement: Statement, values: dict[str, Any]) -> list[Row]:
         self.send(statement, values)
-        if self.is_striking:
+        if self.is_autocommitting:
             self._wire.pipeline_sync()
             self._pending += 1
         else:
             self._wire.send_flush_request()
         answer = self._read()
-        if self.is_striking:
+        if self.is_autocommitting:
             self._unsure.clear()
         self._rows.set_pgresult(answer)
         return self._rows.load_rows(0, answer.ntuples, tuple)

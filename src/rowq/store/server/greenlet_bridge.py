@@ -38,7 +38,7 @@ class GreenletBridge(greenlet):
         self.others = 0.0
         """Seconds of CPU time that the thread spent on other work while this greenlet waited."""
 
-    def take_off(self) -> None:
+    def start(self) -> None:
         """Returns when the greenlet waits for the first time, or has ended."""
         self._go_on(self._stop)
 
@@ -150,32 +150,32 @@ class _Errand(Generic[T]):
             self._unwanted(self.future.result())
 
 
-async def fly(function: Callable[[], T]) -> T:
+async def run_in_greenlet(function: Callable[[], T]) -> T:
     """Runs the function in a greenlet and returns its result. A cancellation reaches what the greenlet awaits, and is raised after cleanup:
     until then a connection may be in the middle of an answer."""
-    landed: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def run() -> None:
         try:
-            landed.set_result(function())
+            result.set_result(function())
         except BaseException as error:
-            landed.set_exception(error)
+            result.set_exception(error)
 
-    bridge = GreenletBridge(landed.get_loop(), run)
+    bridge = GreenletBridge(result.get_loop(), run)
     bridge.gr_context = contextvars.copy_context()
-    bridge.take_off()
+    bridge.start()
     cancelled: asyncio.CancelledError | None = None
-    while not landed.done():
+    while not result.done():
         try:
-            await asyncio.wait([landed])
+            await asyncio.wait([result])
         except asyncio.CancelledError as error:
             if cancelled is None:
                 bridge.cancel()
             cancelled = error
     if cancelled is not None:
-        landed.exception()  # marks it as retrieved
+        result.exception()  # marks it as retrieved
         raise cancelled
-    return landed.result()
+    return result.result()
 
 
 def finished(answer: Any, *, shielded: bool = False) -> Any:

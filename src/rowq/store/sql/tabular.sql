@@ -114,7 +114,7 @@ WHERE p.seq BETWEEN :first AND :last
     AND {dead_filters};
 
 -- name: table_history
--- Of all queues, including deleted ones, if requested. A row without a queue is an emptied line (see upkeep.sql).
+-- Of all queues, including deleted ones, if requested. A row without a queue is an emptied line (see maintenance.sql).
 SELECT p.id, p.seq, p.queue, {id_of_p}, p.outcome, p.sent_at, p.leased_at, p.finished_at, p.attempts, p.consumer, p.error,
     p.message_key, p.group_key, p.priority,
     CASE WHEN :with_body = 1 THEN m.format END, {payload}, CASE WHEN :with_body = 1 THEN m.headers END

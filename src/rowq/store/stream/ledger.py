@@ -168,7 +168,7 @@ def _ack(tx: Transaction, stream: Stream, upto: int) -> None:
     for queue in stream.queues:
         tx.policy(queue)  # only queues with a cached policy can be acked by one statement
     for piece in pieces(unsettled(tx, stream, upto)):
-        settle(tx, [Settle(piece, Ack())], calls_up=False)
+        settle(tx, [Settle(piece, Ack())], promotes_next=False)
     groups.promote_next(tx)
     settled = {"stream": stream.name, "after": stream.acked_batch, "upto": upto}
     tx.session.write("delete_streamed", **settled)

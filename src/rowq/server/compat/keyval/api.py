@@ -20,7 +20,7 @@ from rowq.model.message import Message, State, Stats
 from rowq.model.queue import check_own_name, dead_topic
 from rowq.model.retry import Delays, Millis, PositiveMillis
 from rowq.model.value import InFlight
-from rowq.server.api.events import Flow, Wording
+from rowq.server.api.events import EventFormat, Flow
 from rowq.server.compat.api import Answer, CompatRoute
 from rowq.server.compat.keyval import format as wire
 from rowq.server.compat.keyval.manifest import read_manifest
@@ -121,7 +121,7 @@ class CompatApi:
     async def _listen(self, request: CompatRequest) -> None:
         request.identity.check("receive", self._queue)
         new_call = to_receive(self._queue, lease_ms=self._lock_ms, actor=request.identity.actor)
-        await Flow(request.service, request.identity, request.headers, _WORDING, new_call, self._in_flight, PING_EVERY).pour(
+        await Flow(request.service, request.identity, request.headers, _FORMAT, new_call, self._in_flight, PING_EVERY).pour(
             request.receive, request.send
         )
 
@@ -199,7 +199,7 @@ class CompatApi:
         return message
 
 
-_WORDING = Wording(wire.message_event, b"event: ping\ndata:\n\n", wire.problem_event)
+_FORMAT = EventFormat(wire.message_event, b"event: ping\ndata:\n\n", wire.problem_event)
 
 
 def _answer(body: object) -> Answer:

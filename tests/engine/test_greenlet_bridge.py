@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from rowq.store.server.greenlet_bridge import finished, fly
+from rowq.store.server.greenlet_bridge import finished, run_in_greenlet
 
 NAME: ContextVar[str] = ContextVar("name")
 
@@ -16,7 +16,7 @@ NAME: ContextVar[str] = ContextVar("name")
 def test_it_gives_what_the_code_returns_and_sees_the_context_of_its_caller() -> None:
     async def called() -> str:
         NAME.set("ada")
-        return await fly(NAME.get)
+        return await run_in_greenlet(NAME.get)
 
     assert asyncio.run(called()) == "ada"
 
@@ -27,21 +27,21 @@ def test_its_error_is_the_callers() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(fly(fail))
+        asyncio.run(run_in_greenlet(fail))
 
 
 def test_what_is_no_promise_is_an_answer_already() -> None:
     assert finished(7) == 7
-    assert asyncio.run(fly(lambda: finished(7))) == 7
+    assert asyncio.run(run_in_greenlet(lambda: finished(7))) == 7
 
 
 def test_the_loop_goes_on_while_it_waits() -> None:
     async def called() -> str:
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        flying = asyncio.create_task(fly(lambda: str(finished(answer))))
+        running = asyncio.create_task(run_in_greenlet(lambda: str(finished(answer))))
         await asyncio.sleep(0)
         answer.set_result("there")
-        return await flying
+        return await running
 
     assert asyncio.run(called()) == "there"
 
@@ -51,16 +51,16 @@ def cancelled(code: Callable[[asyncio.Event, asyncio.Event], None], times: int =
 
     async def called() -> None:
         is_there, is_over = asyncio.Event(), asyncio.Event()
-        flying = asyncio.create_task(fly(lambda: code(is_there, is_over)))
+        running = asyncio.create_task(run_in_greenlet(lambda: code(is_there, is_over)))
         await is_there.wait()
         for _ in range(times):
-            flying.cancel()
+            running.cancel()
             for _ in range(5):  # turns of the loop, in which it would end
                 await asyncio.sleep(0)
-        assert not flying.done()
+        assert not running.done()
         is_over.set()
         with pytest.raises(asyncio.CancelledError):
-            await flying
+            await running
 
     asyncio.run(called())
 

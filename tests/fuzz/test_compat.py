@@ -1,4 +1,4 @@
-"""Requests by the doors, sensible and not: whoever comes in as a client of another queue breaks nothing either."""
+"""Requests to the compatible APIs, sensible and not: a client of another queue breaks nothing either."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.openapi.loaders import from_dict
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
-from tests.fuzz.door_routes import BODIES, DOORS, ENDLESS, QUERIES, describe, operation
+from tests.fuzz.compat_routes import BODIES, COMPAT, ENDLESS, QUERIES, describe, operation
 from tests.fuzz.scene import scene
 from tests.server.support import ADMIN, ask
 from tests.support.database import KINDS
@@ -47,7 +47,7 @@ checks: list[Any] = [not_a_server_error, status_code_conformance, content_type_c
 
 @pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with scene(request.param, tmp_path_factory.mktemp("doors"), DOORS) as server:
+    with scene(request.param, tmp_path_factory.mktemp("compat"), COMPAT) as server:
         yield server
 
 
@@ -57,8 +57,8 @@ def session(server: Server) -> Iterator[requests.Session]:
         yield session
 
 
-def test_everything_that_is_described_is_a_way_of_a_door() -> None:
-    known = {operation(door, way) for door in DOORS for way in door.ways()}
+def test_everything_that_is_described_is_a_way_of_an_api() -> None:
+    known = {operation(api, way) for api in COMPAT for way in api.ways()}
     assert {*BODIES, *QUERIES, *ENDLESS} <= known
     described = {each["operationId"] for path in describe()["paths"].values() for each in path.values()}
     assert described == known - {*ENDLESS}
@@ -71,22 +71,22 @@ def check(case: Case[Any], server: Server, session: requests.Session) -> None:
 
 @few.parametrize()
 @settings(max_examples=1, **usual)
-def test_no_request_breaks_a_door(case: Case[Any], server: Server, session: requests.Session) -> None:
+def test_no_request_breaks_an_api(case: Case[Any], server: Server, session: requests.Session) -> None:
     check(case, server, session)
 
 
-@pytest.mark.prove("six times the examples and the bounds of every field; test_no_request_breaks_a_door stands for it")
+@pytest.mark.prove("six times the examples and the bounds of every field; test_no_request_breaks_an_api stands for it")
 @schema.parametrize()
 @settings(max_examples=6, **usual)
-def test_no_more_requests_break_a_door(case: Case[Any], server: Server, session: requests.Session) -> None:
+def test_no_more_requests_break_an_api(case: Case[Any], server: Server, session: requests.Session) -> None:
     check(case, server, session)
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
-def test_no_name_breaks_a_door(server: Server, door: Any) -> None:
+@pytest.mark.parametrize("api", COMPAT, ids=lambda api: api.name)
+def test_no_name_breaks_an_api(server: Server, api: Any) -> None:
     """Ids and names that no sensible client has, also inside of bodies."""
-    for way in door.ways():
-        if operation(door, way) in ENDLESS:
+    for way in api.ways():
+        if operation(api, way) in ENDLESS:
             continue
         for odd in ODD if way.method != "GET" or "{" in way.path else ODD[:1]:
             written = quote(odd.encode("utf-8", "surrogatepass"), safe="")

@@ -1,4 +1,4 @@
-"""The routes of the doors in words that schemathesis understands: made of the doors' own tables and types, so that none is forgotten."""
+"""The routes of the compatible APIs in words that schemathesis understands: made of their own tables and types, so none is forgotten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowq.server.compat.keyval import format
 from rowq.server.compat.queueti import api as queueti
 from rowq.server.compat.queueti import listing
 
-DOORS: tuple[CompatApi, ...] = (
+COMPAT: tuple[CompatApi, ...] = (
     forq.CompatApi(forq.Options(poll=0)),
     keyval.CompatApi(keyval.Options(queue="keyval")),
     queueti.CompatApi(queueti.Options()),
@@ -40,22 +40,22 @@ _ANSWERS = (200, 201, 204)
 _REFUSALS = (400, 403, 404, 405, 408, 409, 413, 422, 429)
 
 
-def operation(door: CompatApi, way: CompatRoute) -> str:
-    return f"{door.name}{getattr(way.handler, '__name__', '')}"
+def operation(api: CompatApi, way: CompatRoute) -> str:
+    return f"{api.name}{getattr(way.handler, '__name__', '')}"
 
 
 def describe() -> dict[str, Any]:
-    """OpenAPI 3.1 of all doors."""
+    """OpenAPI 3.1 of all compatible APIs."""
     types = [*BODIES.values(), *QUERIES.values()]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     known = dict(zip([*BODIES, *QUERIES], schemas, strict=True))
     paths: dict[str, Any] = {}
-    for door in DOORS:
-        for way in door.ways():
-            name = operation(door, way)
+    for api in COMPAT:
+        for way in api.ways():
+            name = operation(api, way)
             if name not in ENDLESS:
                 paths.setdefault(way.path, {})[way.method.lower()] = _operation(name, way.path, known.get(name), components)
-    return {"openapi": "3.1.0", "info": {"title": "doors", "version": "1"}, "paths": paths, "components": {"schemas": components}}
+    return {"openapi": "3.1.0", "info": {"title": "compatible APIs", "version": "1"}, "paths": paths, "components": {"schemas": components}}
 
 
 def _operation(name: str, path: str, schema: Any, components: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
-def spelled(value: object) -> str:
+def row_name(value: object) -> str:
     text = f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) else repr(value)
     return _ADDRESS.sub("", text)[:40]
 
@@ -20,5 +20,5 @@ def told_with(value: object) -> Iterator[None]:
     try:
         yield
     except BaseException as failure:
-        failure.add_note(f"with {spelled(value)}")
+        failure.add_note(f"with {row_name(value)}")
         raise
