@@ -136,7 +136,7 @@ class TestStreams:
         assert visitor.post("/streams/nothing/revocation").status == 404
 
 
-class TestSweeps:
+class TestMaintenance:
     def test_they_are_listed_and_run(self, locked_site: Served, visitor: Visitor) -> None:
         words = visitor.get("/sweeps").words
         assert "due Makes delayed messages available when they are due every 1 s" in words

@@ -1,4 +1,4 @@
-"""doctor, migrate, sweep."""
+"""doctor, migrate, maintain."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def test_the_doctor_finds_damage(run: Run, tmp_path: Path) -> None:
     assert "Traceback" not in result.err
 
 
-def test_sweep_takes_up_what_is_due(run: Run) -> None:
+def test_maintain_takes_up_what_is_due(run: Run) -> None:
     run("send", "q", "1", "--delay", "1ms")
     deadline = time.monotonic() + 60
-    while (swept := run("maintain", "--json").json)["due"] == 0:
+    while (done := run("maintain", "--json").json)["due"] == 0:
         assert time.monotonic() < deadline
-    assert set(swept) == {"due", "lease_expired", "expired", "retired"}
+    assert set(done) == {"due", "lease_expired", "expired", "retired"}
     assert "0 due" in run("maintain").out
 
 
-def test_the_parts_of_a_sweep_are_listed_and_done_by_name(run: Run) -> None:
+def test_the_maintenance_tasks_are_listed_and_run_by_name(run: Run) -> None:
     assert run("migrate").exit_code == 0
     listed = run("maintenance-tasks", "--json").lines
     assert [sorted(each) for each in listed] == [["every_ms", "name", "summary"]] * len(listed)

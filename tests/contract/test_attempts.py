@@ -107,7 +107,7 @@ def test_leases_that_run_out_use_up_a_message(broker: Broker, clock: ManualClock
     assert (message.state, message.reason, message.attempts) == (State.DEAD, "max_attempts_reached", 3)
 
 
-def test_a_sweep_uses_up_a_message_too(broker: Broker, clock: ManualClock) -> None:
+def test_maintenance_uses_up_a_message_too(broker: Broker, clock: ManualClock) -> None:
     broker.send("q", "x", max_attempts=1)
     take(broker)
     clock.advance(60)

@@ -181,7 +181,7 @@ def test_a_lost_lease_may_wait_like_a_nack(broker: Broker, clock: ManualClock) -
     ids=repr,
 )
 def test_a_policy_that_is_not_possible_is_refused_however_it_was_made(broker: Broker, clock: ManualClock, backoff: Any) -> None:
-    """Stored, it could not be read again, and would keep its whole queue from being received and swept."""
+    """Stored, it could not be read again, and would keep its whole queue from being received and maintained."""
     with pytest.raises(InvalidArgument, match="backoff"):
         broker.send("q", "x", backoff=backoff)
     with pytest.raises(InvalidArgument, match="backoff"):

@@ -34,7 +34,7 @@ def test_a_message_is_delivered_until_the_moment_before_its_ttl_ends(broker: Bro
     assert is_silent(broker)
 
 
-def test_a_sweep_ends_a_message_in_the_moment_its_ttl_ends(broker: Broker, clock: ManualClock) -> None:
+def test_maintenance_ends_a_message_in_the_moment_its_ttl_ends(broker: Broker, clock: ManualClock) -> None:
     broker.send("q", "x", ttl=10)
     clock.advance(10 - A_MOMENT)
     assert broker.maintain().expired == 0

@@ -131,7 +131,7 @@ def test_deleting_a_queue_lets_its_consumers_go(broker: Broker) -> None:
         broker.beat("q", id)
 
 
-def test_upkeep_removes_whom_nobody_has_heard_of_in_a_day(broker: Broker, clock: ManualClock) -> None:
+def test_maintenance_removes_a_consumer_that_is_silent_for_a_day(broker: Broker, clock: ManualClock) -> None:
     broker.register("q")
     clock.advance(86_400)
     broker.register("p")

@@ -76,7 +76,7 @@ def test_dead_letters_are_deleted_after_dlq_ttl(broker: Broker, clock: ManualClo
     assert_gone(broker, id)
 
 
-def test_a_dead_letter_past_dlq_ttl_is_not_delivered_even_before_a_sweep(broker: Broker, clock: ManualClock) -> None:
+def test_a_dead_letter_past_dlq_ttl_is_not_delivered_even_before_maintenance(broker: Broker, clock: ManualClock) -> None:
     broker.configure("q", dlq_ttl=60)
     for payload in range(5):
         bury(broker, payload)

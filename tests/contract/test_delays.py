@@ -49,7 +49,7 @@ def test_many_come_due_together(broker: Broker, clock: ManualClock) -> None:
     assert drain(broker) == list(range(1_500))
 
 
-def test_a_sweep_makes_due_messages_ready(broker: Broker, clock: ManualClock) -> None:
+def test_maintenance_makes_due_messages_ready(broker: Broker, clock: ManualClock) -> None:
     broker.send_many("q", [1, 2], delay=10)
     broker.send("q", 3, delay=100)
     clock.advance(10)

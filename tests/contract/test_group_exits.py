@@ -13,7 +13,7 @@ Exit = Callable[[Broker, ManualClock, str], object]
 
 
 def leave_unseen(broker: Broker, clock: ManualClock) -> None:
-    """The last lease runs out, and no sweep has been: the next receive must find out."""
+    """The last lease runs out, and no maintenance has run: the next receive must find out."""
     take(broker)
     clock.advance(40)
 
@@ -28,13 +28,13 @@ EXITS: dict[str, Exit] = {
     "ack_many": lambda broker, clock, head: broker.ack_many([take(broker)]),
     "reject": lambda broker, clock, head: broker.reject(take(broker)),
     "last nack": lambda broker, clock, head: broker.nack(take(broker)),
-    "last lease found by a sweep": lambda broker, clock, head: crash(broker, clock),
+    "last lease found by maintenance": lambda broker, clock, head: crash(broker, clock),
     "last lease found by a receive": lambda broker, clock, head: leave_unseen(broker, clock),
     "delete while ready": lambda broker, clock, head: broker.delete(head),
     "delete while leased": lambda broker, clock, head: delete_while_leased(broker, head),
     "purge while ready": lambda broker, clock, head: broker.purge("q", states=["ready"]),
     "purge while leased": lambda broker, clock, head: purge_while_leased(broker),
-    "expiry found by a sweep": lambda broker, clock, head: pass_time(broker, clock, 1_001),
+    "expiry found by maintenance": lambda broker, clock, head: pass_time(broker, clock, 1_001),
     "expiry found by a receive": lambda broker, clock, head: clock.advance(1_001),
     "expiry while leased": lambda broker, clock, head: expire_while_leased(broker, clock),
 }

@@ -58,7 +58,7 @@ def test_a_late_extend_holds_the_message_again(broker: Broker, clock: ManualCloc
     assert is_silent(broker)
 
 
-def test_a_sweep_leaves_a_second_for_the_late(broker: Broker, clock: ManualClock) -> None:
+def test_maintenance_leaves_a_second_for_the_late(broker: Broker, clock: ManualClock) -> None:
     id = broker.send("q", "x")
     delivery = take(broker)
     clock.advance(30.5)
@@ -68,7 +68,7 @@ def test_a_sweep_leaves_a_second_for_the_late(broker: Broker, clock: ManualClock
     assert_gone(broker, id)
 
 
-def test_a_sweep_takes_back_what_is_later_than_that(broker: Broker, clock: ManualClock) -> None:
+def test_maintenance_takes_back_what_is_later_than_that(broker: Broker, clock: ManualClock) -> None:
     id = broker.send("q", "x")
     delivery = take(broker)
     clock.advance(31.5)

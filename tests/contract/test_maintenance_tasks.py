@@ -1,4 +1,4 @@
-"""run_sweep(): one part of what time has made necessary, and nothing else."""
+"""run_maintenance(): one part of what time has made necessary, and nothing else."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_a_lost_lease_returns_it_to_the_dead(broker: Broker, clock: ManualClock)
     broker.ack(second)
 
 
-def test_a_sweep_returns_it_to_the_dead(broker: Broker, clock: ManualClock) -> None:
+def test_maintenance_returns_it_to_the_dead(broker: Broker, clock: ManualClock) -> None:
     id = bury(broker)
     take(broker, "q.dlq")
     clock.advance(40)

@@ -1,4 +1,4 @@
-"""Never delivered once past, even before a sweep ran; in flight it is immune."""
+"""Never delivered once past, even before maintenance ran; in flight it is immune."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_message_is_delivered_until_its_ttl(broker: Broker, clock: ManualClock
     assert take(broker).payload == "x"
 
 
-def test_an_expired_message_is_not_delivered_even_before_a_sweep(broker: Broker, clock: ManualClock) -> None:
+def test_an_expired_message_is_not_delivered_even_before_maintenance(broker: Broker, clock: ManualClock) -> None:
     broker.send("q", "x", ttl=10)
     clock.advance(10.1)
     assert is_silent(broker)
@@ -37,13 +37,13 @@ def test_expired_messages_do_not_hide_the_living(broker: Broker, clock: ManualCl
     assert is_silent(broker)
 
 
-@pytest.mark.parametrize("by", ["sweep", "receive"])
+@pytest.mark.parametrize("by", ["maintain", "receive"])
 @pytest.mark.parametrize("on_expire", ["dead", "expired", "delete"])
 def test_the_queue_says_what_becomes_of_the_expired(broker: Broker, clock: ManualClock, by: str, on_expire: Any) -> None:
     broker.configure("q", on_expire=on_expire)
     id = broker.send("q", {"to": "ada"}, ttl=10)
     clock.advance(11)
-    if by == "sweep":
+    if by == "maintain":
         assert broker.maintain().expired == 1
     else:
         assert is_silent(broker)

@@ -48,7 +48,7 @@ def tables_are_sound(url: str) -> Iterator[None]:
 
 @pytest.fixture
 def strokes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many receipts were acked by a statement that is a transaction of its own, each time. A lane does so while it knows the
+    """How many receipts were acked by a statement that is a transaction of its own, each time. An executor does so while it knows the
     queue's settings; asked for before the broker, this keeps them known however slow the machine is."""
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
     seen: list[int] = []
@@ -156,7 +156,7 @@ def test_a_commit_of_which_nobody_can_tell_is_unknown(
 def test_an_ack_by_one_statement_is_answered_as_done(strokes: list[int], broker: Broker, way: CuttableWay, arrives: bool) -> None:
     broker.send_many("q", range(2))
     delivery, other = broker.receive("q", max=2, lease=60)
-    broker.nack(other)  # the lane gets to know the queue
+    broker.nack(other)  # the executor gets to know the queue
     cut(way, ACK, arrives=arrives)
     broker.ack(delivery)
     assert (way.cuts, strokes[0]) == (1, 1)
@@ -184,7 +184,7 @@ def test_an_ack_in_doubt_is_not_taken_for_the_ack_of_another(
 ) -> None:
     broker.send_many("q", range(2))
     late, other = broker.receive("q", max=2, lease=60)
-    broker.nack(other)  # the lane gets to know the queue
+    broker.nack(other)  # the executor gets to know the queue
     with rowq.connect(url, maintenance=False) as another:
         another.ack(late)
     cut(way, ACK, arrives=arrives)
@@ -199,7 +199,7 @@ def test_an_ack_that_leaves_no_trace_is_of_unknown_outcome(strokes: list[int], b
     broker.configure("q", audit=False)
     broker.send_many("q", range(2))
     delivery, other = broker.receive("q", max=2, lease=60)
-    broker.nack(other)  # the lane gets to know the queue
+    broker.nack(other)  # the executor gets to know the queue
     cut(way, ACK, arrives=arrives)
     if arrives:
         with pytest.raises(OutcomeUnknown, match="this ack or another"):

@@ -196,7 +196,7 @@ def test_every_code_of_the_command_line_itself_is_listed() -> None:
     assert set(re.findall(r"`(\w+)`", listed)) == own
 
 
-def test_every_sweep_is_listed() -> None:
+def test_every_maintenance_task_is_listed() -> None:
     assert re.findall(r"`([a-z-]+)`", CLI.section("maintenance-tasks").rpartition(":")[2]) == [task.name for task in TASKS]
 
 

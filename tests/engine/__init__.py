@@ -1,1 +1,1 @@
-"""The parts of the engine that need no database: fusion, the waiting room, the rules."""
+"""The parts of the engine that need no database: group commit, the waiting room, the rules."""

@@ -1,4 +1,4 @@
-"""A desk and the fusion in front of it."""
+"""A writer and the group commit in front of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def group_commit(performer: Performer) -> Iterator[GroupCommit]:
 
 @pytest.fixture
 def gather(performer: Performer, group_commit: GroupCommit) -> Gather:
-    """Holds the desk with one job, lets others line up behind it in the order given, and returns them all, still waiting."""
+    """Holds the writer with one job, lets others line up behind it in the order given, and returns them all, still waiting."""
 
     def line_up(*jobs: Job) -> list[Background[str]]:
         performer.hold()

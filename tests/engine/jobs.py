@@ -1,4 +1,4 @@
-"""Calls and a perform for tests of fusion: who was performed with whom is written down, and a batch can be held up."""
+"""Calls and a perform for tests of group commit: who was performed with whom is written down, and a batch can be held up."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Performer:
     def perform(self, calls: Sequence[Call[Any]]) -> None:
         names = [call.name for call in calls if isinstance(call, Job)]
         self.batches.append(names)
-        assert self._open.wait(DEADLINE), "nobody let go of the desk"
+        assert self._open.wait(DEADLINE), "the writer was never let go"
         self.before(calls)
         for call, name in zip(calls, names, strict=True):
             call.result = name

@@ -1,4 +1,4 @@
-"""Airways: calls of event loops are performed inside the loop, which goes on meanwhile."""
+"""Async group commits: calls of event loops are performed inside the loop, which goes on meanwhile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.patience import DEADLINE, eventually, eventually_async
 
 
 class Tower:
-    """Performs jobs in a flight. One that is told to hold waits at a socket, as for a database."""
+    """Performs jobs in a greenlet. One that is told to hold waits at a socket, as for a database."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -60,7 +60,7 @@ class Tower:
         self._far.send(b"x")
 
     def close(self) -> None:
-        """What a flight holds is closed."""
+        """What a greenlet holds is closed."""
         self.closed += 1
 
     def end(self) -> None:
@@ -134,7 +134,7 @@ def test_of_many_one_half_goes_first(async_group_commit: AsyncGroupCommit, tower
     assert [name for batch in tower.batches for name in batch] == names
 
 
-def test_a_call_that_would_wait_moves_to_the_slow_lane(async_group_commit: AsyncGroupCommit) -> None:
+def test_a_call_that_would_wait_moves_to_a_patient_executor(async_group_commit: AsyncGroupCommit) -> None:
     assert asyncio.run(all_of(async_group_commit, "would wait", "a")) == ["would wait", "a"]
 
 
@@ -449,7 +449,7 @@ def test_what_the_loop_does_for_others_meanwhile_is_told_apart(tower: Tower, slo
     assert seen[0] >= 49
 
 
-def test_outside_of_a_flight_everything_waits_as_it_is() -> None:
+def test_outside_of_a_greenlet_bridge_everything_waits_as_it_is() -> None:
     assert greenlet_bridge.current() is None
     assert greenlet_bridge.others_ms() == 0
     assert greenlet_bridge.slowly(threading.get_ident) == threading.get_ident()

@@ -1,4 +1,4 @@
-"""Plain code that runs in a flight on behalf of a task: it sees the task's context, and a cancellation lets it clean up."""
+"""Plain code that runs in a greenlet on behalf of a task: it sees the task's context, and a cancellation lets it clean up."""
 
 from __future__ import annotations
 

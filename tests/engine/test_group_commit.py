@@ -191,7 +191,7 @@ def test_closing_twice_closes_once(group_commit: GroupCommit) -> None:
 
 
 def _run_until_refused(group_commit: GroupCommit) -> None:
-    """Closing begins in another thread; until it has, a call would wait at the desk that is held."""
+    """Closing begins in another thread; until it has, a call would wait at the writer that is held."""
     while True:
         group_commit.check_open()
         threading.Event().wait(0.001)

@@ -1,4 +1,4 @@
-"""Coroutines in front of the same desk: they fuse, mix with threads, and may go away at any moment."""
+"""Coroutines in front of the same writer: they share transactions, mix with threads, and may go away at any moment."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_loop_that_ends_in_the_turn_of_its_call_holds_up_nobody(performer: Per
     assert Background(lambda: asyncio.run(group_commit.run_async(Job("next")))).result() == "next"
 
 
-def test_a_closed_fusion_takes_no_coroutine_in(performer: Performer, group_commit: GroupCommit) -> None:
+def test_a_closed_group_commit_takes_no_coroutine_in(performer: Performer, group_commit: GroupCommit) -> None:
     group_commit.close(lambda: None)
     with pytest.raises(BrokerClosed):
         asyncio.run(group_commit.run_async(Job("late")))
@@ -206,7 +206,7 @@ class LateLook:
 
 
 def test_a_thread_is_answered_while_loops_never_leave_the_desk(performer: Performer, group_commit: GroupCommit) -> None:
-    """A worker stays at the desk as long as calls come: who waited for it to leave would wait for the end of all work."""
+    """A worker stays at the writer as long as calls come: who waited for it to leave would wait for the end of all work."""
 
     async def main() -> str:
         loop, is_over = asyncio.get_running_loop(), threading.Event()

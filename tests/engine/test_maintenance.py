@@ -1,4 +1,4 @@
-"""A sweep takes many transactions, and the clock may be set in between."""
+"""Maintenance takes many transactions, and the clock may be set in between."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def engine(tmp_path: Path, clock: ManualClock) -> Iterator[Engine]:
     engine.close()
 
 
-def test_a_clock_that_is_set_back_during_a_sweep_ends_no_fresh_lease(engine: Engine, clock: ManualClock, tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_during_maintenance_ends_no_fresh_lease(engine: Engine, clock: ManualClock, tmp_path: Path) -> None:
     """Where a clock is an hour ahead, what was received then has long run out; what is received after it was set right has not."""
     with rowq.connect(f"sqlite:///{tmp_path / 'jobs.db'}", clock=clock, maintenance=False) as broker:
         broker.send_many("q", range(2))

@@ -70,7 +70,7 @@ def test_every_coming_and_going_is_told_once_and_without_a_digest(broker: Broker
     ]
 
 
-def test_upkeep_removes_what_is_over(broker: Broker, clock: ManualClock) -> None:
+def test_maintenance_removes_what_is_over(broker: Broker, clock: ManualClock) -> None:
     sign_in(broker, lifetime_ms=1_000)
     sign_in(broker, OTHER, lifetime_ms=1_001)
     clock.advance(1)

@@ -13,7 +13,7 @@ def kept(target: str, folder: Path = FOLDER) -> list[Path]:
 
 
 def keep(target: str, data: bytes, folder: Path = FOLDER) -> Path:
-    """Puts an input to the others; whoever mends the fault may give the file a name that says what it was."""
+    """Puts an input to the others; rename the file, when the fault is fixed, to a name that says what it was."""
     path = folder / target / f"found-{sha256(data).hexdigest()[:12]}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)

@@ -15,7 +15,7 @@ from tests.histories.model import WAITING
 from tests.histories.world import STATES, World
 
 ROOM = 10
-"""A receive takes up a handful of what has fallen due, and upkeep the rest. Histories stay below that, so that order is exact."""
+"""A receive takes up a handful of what has fallen due, and maintenance the rest. Histories stay below that, so that order is exact."""
 
 
 class Event(Protocol):

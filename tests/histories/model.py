@@ -182,13 +182,13 @@ class Model:
                 entry.state = "scheduled" if (entry.due or 0) > self.now else "ready"
                 entry.position = entry.number
 
-    def _take_up(self, lease_horizon: int) -> None:
+    def _take_up(self, expired_before: int) -> None:
         for entry in sorted(self.of("scheduled"), key=lambda entry: entry.due or 0):
             if (entry.due or 0) <= self.now:
                 entry.state = "ready"
                 self._place(entry)
         for entry in self.of("leased"):
-            if entry.lease_until <= lease_horizon:
+            if entry.lease_until <= expired_before:
                 self._lose_lease(entry)
 
     def _lose_lease(self, entry: Entry) -> None:

@@ -77,7 +77,7 @@ HISTORIES: dict[str, tuple[str, list[Event]]] = {
         "the defaults",
         [Send([{"group": "g1"}] * 3), Purge({"ready"}), TAKE, Purge({"leased"}), Reopen(), TAKE],
     ),
-    "a lease that ran out a moment ago is not swept away": (
+    "a lease that ran out a moment ago is not taken away": (
         "the defaults",
         [Send([{}]), Transaction("q", 1, 1, []), Time(1.5), Maintain(), Settle(1, Settlement("ack"))],
     ),

@@ -1,4 +1,4 @@
-"""A Redis for all, one of its own for a test that stops it, and heralds that are closed in the end."""
+"""A Redis for all, one of its own for a test that stops it, and notifiers that are closed in the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowq.store.notify.settings_cache import RedisSettingsCache
 from tests.support.patience import eventually
 from tests.support.servers import RedisServer, own_redis, shared_redis
 
-OpenHerald = Callable[..., RedisNotifier]
+OpenNotifier = Callable[..., RedisNotifier]
 OpenCache = Callable[..., RedisSettingsCache]
 
 HOUR = 3_600.0
@@ -29,7 +29,7 @@ WITHIN = 20.0
 
 
 class Ear:
-    """What one herald hears, without the word that settings may have changed, which comes with each subscription."""
+    """What one notifier hears, without the word that settings may have changed, which comes with each subscription."""
 
     def __init__(self, notifier: RedisNotifier) -> None:
         self.heard: list[Notification] = []
@@ -86,7 +86,7 @@ def raw(url: str) -> Iterator[Redis]:
 
 
 @pytest.fixture
-def open_herald(namespace: str) -> Iterator[OpenHerald]:
+def open_notifier(namespace: str) -> Iterator[OpenNotifier]:
     opened: list[RedisNotifier] = []
 
     def open_one(url: str, namespace: str = namespace) -> RedisNotifier:

@@ -14,7 +14,7 @@ from rowq.errors import InvalidArgument
 from rowq.store.notify import redis as redis_notifier
 from rowq.store.notify.notifier import Notification
 from rowq.store.notify.redis_connection import RedisAway, RedisConnection, check_redis_url
-from tests.redis.conftest import HOUR, WITHIN, Ear, OpenCache, OpenHerald, add_user
+from tests.redis.conftest import HOUR, WITHIN, Ear, OpenCache, OpenNotifier, add_user
 from tests.support.background import Background
 from tests.support.patience import eventually
 from tests.support.servers import RedisServer, own_redis
@@ -116,10 +116,10 @@ def other_way(request: pytest.FixtureRequest) -> Iterator[str]:
         yield f"rediss://localhost:{port}?ssl_ca_certs={certificate}"
 
 
-def test_hints_go_every_way_and_closing_is_prompt(other_way: str, open_herald: OpenHerald, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_go_every_way_and_closing_is_prompt(other_way: str, open_notifier: OpenNotifier, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing cuts the connection that the listener reads from: neither the next word of Redis nor FAREWELL is waited for."""
     monkeypatch.setattr(redis_notifier, "SILENCE", HOUR)
-    listener, notifier = open_herald(other_way), open_herald(other_way)
+    listener, notifier = open_notifier(other_way), open_notifier(other_way)
     ear = Ear(listener).wait_until_heard()
     notifier.tell(Notification(ready={"q": (1, None)}))
     ear.wait_for("q")

@@ -209,7 +209,7 @@ def test_a_refusal_is_told_once(
     assert [record.levelname for record in caplog.records if record.name == "rowq.redis"] == ["WARNING"]
 
 
-def test_that_redis_is_away_is_left_to_the_herald_to_tell(
+def test_that_redis_is_away_is_left_to_the_notifier_to_tell(
     own: RedisServer, open_cache: OpenCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     own.stop()

@@ -35,7 +35,7 @@ def delete(broker: rowq.Broker, choose: random.Random) -> int:
 
 
 def expire(broker: rowq.Broker, choose: random.Random) -> int:
-    """Sends what lives for a moment only; upkeep, receives and whoever sends under its key meet it when it is over."""
+    """Sends what lives for a moment only; maintenance, receives and senders under its key meet it when it is over."""
     drafts = [
         rowq.Draft(None, key=choose.choice((None, "key-0", "key-1")), group=choose.choice((None, "group-0", "group-1")), ttl=0.05)
         for _ in range(3)

@@ -26,7 +26,7 @@ PATIENCE = 100
 
 @pytest.fixture
 def broker(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[rowq.Broker]:
-    """It remembers the settings of a queue for as long as a test takes, and sweeps only when it is told to."""
+    """It remembers the settings of a queue for as long as a test takes, and runs maintenance only when it is told to."""
     monkeypatch.setattr(Postgresql, "settings_max_age_ms", 600_000)
     with rowq.connect(url, timeout=PATIENCE, maintenance=False) as broker:
         yield broker

@@ -123,7 +123,7 @@ _NAMED: dict[str, Callable[[Broker, str], object]] = {
     "state": lambda broker, text: broker.browse("q", state=text),
     "states": lambda broker, text: broker.purge("q", states=[text]),
     "cursor": lambda broker, text: broker.browse("q", after=text),
-    "sweep": lambda broker, text: broker.run_maintenance(text),
+    "run_maintenance": lambda broker, text: broker.run_maintenance(text),
     "consumer": lambda broker, text: broker.beat("q", text),
     "stream": lambda broker, text: broker.revoke_stream(text),
     "id": lambda broker, text: broker.get(text),

@@ -1,1 +1,1 @@
-"""The HTTP server: its gate, its configuration, its routes, and how it starts and stops."""
+"""The HTTP server: its authentication, its configuration, its routes, and how it starts and stops."""

@@ -536,7 +536,7 @@ class TestOperations:
         api.server.service.metrics = None
         assert api.ask("GET", "/metrics").problem == (404, "not_found")
 
-    def test_a_sweep_and_an_examination_are_for_operators(self, api: Api) -> None:
+    def test_maintenance_and_the_doctor_are_for_operators(self, api: Api) -> None:
         assert set(api.post("/v1/sweep")) == {"due", "lease_expired", "expired", "retired"}
         assert all(finding["ok"] in (True, False) for finding in api.get("/v1/doctor")["findings"])
         for secret in (RECEIVER, CLERK):

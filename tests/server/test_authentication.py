@@ -1,4 +1,4 @@
-"""The gate: who comes in, who does not, and what a key may do."""
+"""Authentication: who comes in, who does not, and what a key may do."""
 
 from __future__ import annotations
 

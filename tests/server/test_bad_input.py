@@ -417,7 +417,7 @@ class TestReceipts:
         results = ask(server, "POST", ACK, {"receipts": ["garbage", delivery["receipt"], delivery["receipt"]]}).json["results"]
         assert [result["outcome"] for result in results][:2] == ["not_found", "done"]
 
-    def test_half_of_a_pair_of_surrogates_is_refused_in_a_receipt_and_mended_in_a_reason(self, server: Server) -> None:
+    def test_half_of_a_pair_of_surrogates_is_refused_in_a_receipt_and_replaced_in_a_reason(self, server: Server) -> None:
         assert ask(server, "POST", ACK, b'{"receipts":["\\ud800"]}').problem == INVALID
         assert ask(server, "POST", "/v1/nack", {"receipts": ["a"], "reason": "a\0b"}).status == 200
 
@@ -555,7 +555,7 @@ class TestRawSockets:
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """To its gate every guess comes a minute after the one before, so that no test is locked out."""
+    """To its authentication every guess comes a minute after the one before, so that no test is locked out."""
     with serving(tmp_path_factory.mktemp("keyed")) as server:
         server.service.authenticator = Authenticator(
             [key("admin", "admin")], server.engine.insights.known_keys, monotonic=count(0, 60.0).__next__

@@ -30,7 +30,7 @@ VERBS: dict[str, tuple[Callable[[Broker], object], int]] = {
     "purge": (lambda broker: broker.purge("q"), FULL),
     "configure": (lambda broker: broker.configure("q", lease=5), FULL),
     "pause": (lambda broker: broker.pause("q"), FULL),
-    "sweep": (lambda broker: broker.maintain(), NORMAL),
+    "maintain": (lambda broker: broker.maintain(), NORMAL),
 }
 
 

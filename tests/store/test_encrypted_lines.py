@@ -87,7 +87,7 @@ def test_a_thread_takes_all_that_is_decrypted(line: Pipeline) -> None:
     Background(line.sync).result()
 
 
-def test_a_flight_takes_all_that_is_decrypted(line: Pipeline) -> None:
+def test_a_greenlet_bridge_takes_all_that_is_decrypted(line: Pipeline) -> None:
     def perform(calls: Sequence[Call[Any]]) -> None:
         line.sync()
         calls[0].result = "done"

@@ -161,7 +161,7 @@ def test_everybody_goes_by_the_databases_clock(database: MariadbDatabase) -> Non
         assert abs(rowq.clock.SystemClock().now() / 1000 - seconds) < 5
 
 
-def test_a_process_that_has_no_turn_at_upkeep_learns_the_time_all_the_same(broker: Broker) -> None:
+def test_a_process_without_the_maintenance_duty_learns_the_time_all_the_same(broker: Broker) -> None:
     dialect = dialect_of(broker)
     clock = dialect.clock()
     clock.learn(lambda: 0.0)

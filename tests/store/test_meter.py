@@ -121,7 +121,7 @@ def test_a_message_that_fails_for_good_without_dead_letters_is_counted_as_failed
     assert counts(meter) == {"enqueued": 1, "delivered": 1, "nacked": 1, "failed": 1}
 
 
-def test_a_lease_that_runs_out_is_counted_by_a_sweep_and_by_the_next_receive(broker: Broker, meter: Meter, clock: ManualClock) -> None:
+def test_a_lease_that_runs_out_is_counted_by_maintenance_and_by_the_next_receive(broker: Broker, meter: Meter, clock: ManualClock) -> None:
     broker.send("q", 1)
     broker.receive("q", lease=1)
     clock.advance(5)
@@ -133,8 +133,8 @@ def test_a_lease_that_runs_out_is_counted_by_a_sweep_and_by_the_next_receive(bro
     assert counts(meter) == {"enqueued": 1, "delivered": 3, "lease_expired": 2}
 
 
-@pytest.mark.parametrize("take", [lambda broker: broker.maintain(), lambda broker: broker.receive("q")], ids=["sweep", "receive"])
-def test_messages_past_their_time_are_counted_by_a_sweep_and_on_the_way(
+@pytest.mark.parametrize("take", [lambda broker: broker.maintain(), lambda broker: broker.receive("q")], ids=["maintain", "receive"])
+def test_messages_past_their_time_are_counted_by_maintenance_and_on_the_way(
     broker: Broker, meter: Meter, clock: ManualClock, take: Callable[[Broker], Any]
 ) -> None:
     broker.send_many("q", [1, 2], ttl=10)

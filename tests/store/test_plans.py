@@ -102,7 +102,7 @@ def test_the_index_is_used_to_its_depth(dialect: Sqlite, query: str) -> None:
         "list_old_staged",
     ],
 )
-def test_c50_a_sweep_walks_an_index_and_ends_with_its_piece(dialect: Sqlite, query: str) -> None:
+def test_c50_maintenance_walks_an_index_and_ends_with_its_piece(dialect: Sqlite, query: str) -> None:
     assert slow_steps(dialect, query) == []
     assert dialect._queries.bind(query, {}).rstrip().endswith("LIMIT :limit")
 

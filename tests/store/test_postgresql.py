@@ -205,7 +205,7 @@ def test_one_process_of_several_keeps_everything_up_and_hands_over_when_it_ends(
             broker.close()
 
 
-def test_upkeep_takes_up_what_is_due_without_anybody_asking(url: str) -> None:
+def test_maintenance_takes_up_what_is_due_by_itself(url: str) -> None:
     with rowq.connect(url) as broker:
         broker.send("q", "leased")
         take(broker, lease=0.2)

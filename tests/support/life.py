@@ -55,7 +55,7 @@ def pass_time(broker: Broker, clock: ManualClock, seconds: float) -> None:
 
 
 def crash(broker: Broker, clock: ManualClock, queue: str = "q") -> None:
-    """A consumer takes the next message and is never heard of again; a sweep finds out."""
+    """A consumer takes the next message and is never heard of again; maintenance finds out."""
     take(broker, queue)
     pass_time(broker, clock, 40)
 

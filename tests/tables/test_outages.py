@@ -99,7 +99,7 @@ def test_behind_a_pooler_everything_works(server: PostgresqlServer, url: str) ->
             assert tabular.settled("audit") == tabular.last_line("audit") == 10
 
 
-def test_a_horizon_outlives_a_restart(server: PostgresqlServer, url: str) -> None:
+def test_a_watermark_outlives_a_restart(server: PostgresqlServer, url: str) -> None:
     with rowq.connect(url, maintenance=False) as broker, open_tabular(url) as tabular:
         broker.send("q", 1)
         assert tabular.settled("audit") == 1

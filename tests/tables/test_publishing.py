@@ -258,7 +258,7 @@ def test_a_transaction_writes_as_many_rows_as_it_is_told(broker: Broker, url: st
     assert sorted(delivery.payload for delivery in drained(broker)) == sorted([*range(8)] * 2)
 
 
-def test_stages_that_nobody_publishes_are_swept_after_a_day(url: str, broker: Broker, publisher: Publisher, database: Database) -> None:
+def test_unpublished_stages_are_removed_after_a_day(url: str, broker: Broker, publisher: Publisher, database: Database) -> None:
     publisher.stage("old", [numbers(1_200)], Q)
     with rowq.connect(url, clock=rowq.ManualClock(broker._engine.clock.now() + 86_000_000), maintenance=False) as later:
         later.maintain()

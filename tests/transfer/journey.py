@@ -17,7 +17,7 @@ from tests.support.tables import faults_of
 
 
 class Journey:
-    """Brokers on both sides, closed with the test. They sweep only when they are told to."""
+    """Brokers on both sides, closed with the test. They run maintenance only when they are told to."""
 
     def __init__(self, source: Database, target: Database) -> None:
         self.source_database = source

@@ -160,8 +160,8 @@ def test_times_are_kept_and_go_on(some_journey: Journey) -> None:
     ids = [some_journey.source.send("q", n, ttl=0.001, deadline=None) for n in range(3)]
     later = some_journey.source.send("q", "later", delay=0.001)
     some_journey.copy()
-    swept = some_journey.target.maintain()
-    assert (swept.expired, swept.due) == (3, 1)
+    done = some_journey.target.maintain()
+    assert (done.expired, done.due) == (3, 1)
     assert [some_journey.target.get(id).reason for id in ids] == ["message_expired"] * 3
     assert some_journey.target.get(later).state == State.READY
 

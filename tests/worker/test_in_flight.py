@@ -1,4 +1,4 @@
-"""What a consumer has in hand is its own until the lease ends, and not a moment longer."""
+"""What a consumer has in flight is its own until the lease ends, and not a moment longer."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def deliveries(tmp_path: Path) -> Iterator[list[Delivery]]:
         yield broker.receive("q", max=2)
 
 
-def hand_with(deliveries: list[Delivery], until: float) -> InFlight:
-    hand = InFlight(len(deliveries), 1, ThreadWait)
-    assert hand.next() is Todo.FETCH
-    hand.fetched(deliveries, until)
-    return hand
+def in_flight_with(deliveries: list[Delivery], until: float) -> InFlight:
+    in_flight = InFlight(len(deliveries), 1, ThreadWait)
+    assert in_flight.next() is Todo.FETCH
+    in_flight.fetched(deliveries, until)
+    return in_flight
 
 
-def test_what_has_run_out_in_the_hand_is_not_begun(deliveries: list[Delivery]) -> None:
-    hand = hand_with(deliveries, time.monotonic())
-    assert isinstance(hand.next(), Rest)
-    assert hand.is_empty
-    assert hand.next() is Todo.FETCH
+def test_a_message_whose_lease_has_expired_is_not_begun(deliveries: list[Delivery]) -> None:
+    in_flight = in_flight_with(deliveries, time.monotonic())
+    assert isinstance(in_flight.next(), Rest)
+    assert in_flight.is_empty
+    assert in_flight.next() is Todo.FETCH
 
 
 def test_what_could_not_be_extended_is_lost_and_not_asked_for_again(deliveries: list[Delivery]) -> None:
     now = time.monotonic()
-    hand = hand_with(deliveries, now + 60)
+    in_flight = in_flight_with(deliveries, now + 60)
     lost, kept = deliveries
-    hand.extended([lost.receipt, kept.receipt], [Outcome.STALE, Outcome.DONE], now + 90)
-    assert (hand.is_lost(lost), hand.is_lost(kept)) == (True, False)
-    assert hand.ending_before(now + 100) == [kept.receipt]
+    in_flight.extended([lost.receipt, kept.receipt], [Outcome.STALE, Outcome.DONE], now + 90)
+    assert (in_flight.is_lost(lost), in_flight.is_lost(kept)) == (True, False)
+    assert in_flight.ending_before(now + 100) == [kept.receipt]

@@ -29,7 +29,7 @@ class Turn(NamedTuple):
 
 
 def settings(kept: float) -> dict[str, dict[str, Any]]:
-    """Of each queue: what is finished, its audit and its dead letters are kept for so many seconds, so upkeep always has some to remove."""
+    """Of each queue: what is finished, its audit and its dead letters are kept for so many seconds, so there is always some to remove."""
     short = {"retention": kept, "audit_retention": kept, "dlq_ttl": kept}
     return {
         PLAIN: {**short, "keep": "outcome"},

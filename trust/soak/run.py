@@ -198,7 +198,7 @@ def _plus(one: News, other: News) -> News:
 
 
 def _left(broker: rowq.Broker, database: Database, kept: float) -> dict[str, int]:
-    """Rows that nobody removes; upkeep is asked for at once what it would do within minutes."""
+    """Rows that are never removed: maintenance is run at once, instead of within minutes."""
     left: dict[str, int] = {}
     pause = threading.Event()
 

@@ -9,8 +9,8 @@ Files: what is kept for seconds has been kept for that long since the second fif
 The most of the last fifth may be a tenth more than the most of the second: removal comes in waves, and a look may miss the top of one.
 
 Latency: the median and the 99th percentile of the last million, of those of the first, may be 1.5 times as much. The first million runs on
-an empty database and the last on a full one, while upkeep removes as much as arrives; what grows with the messages behind it would be tens
-of times as much. A neighbour on the machine can cost half as much again.
+an empty database and the last on a full one, while maintenance removes as much as arrives; what grows with the messages behind it would be
+tens of times as much. A neighbour on the machine can cost half as much again.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class TestConsuming:
         (delivery,) = forq.broker.receive("emails")
         assert delivery.payload == "é\0"
 
-    def test_c25_nothing_is_delivered_past_its_ttl_not_even_before_a_sweep(self, forq: Forq) -> None:
+    def test_c25_nothing_is_delivered_past_its_ttl_not_even_before_maintenance(self, forq: Forq) -> None:
         forq.produce("x", processAfter=forq.clock.now() + HOUR)
         forq.clock.advance(25 * 3600 - 1)
         assert forq.broker.stats("emails").depth == 1
@@ -226,7 +226,7 @@ class TestSettling:
         assert forq.consume() is None
         assert forq.consume("emails-dlq")["content"] == "x"
 
-    def test_c12_a_stale_message_is_there_without_any_sweep(self, forq: Forq) -> None:
+    def test_c12_a_stale_message_is_there_without_any_maintenance(self, forq: Forq) -> None:
         forq.produce("x")
         first = forq.consume()
         forq.clock.advance(5 * 60)
@@ -310,7 +310,7 @@ class TestDeadLetters:
         forq.clock.advance(0.001)
         assert forq.consume("emails-dlq") is not None
 
-    def test_c25_a_dead_letter_is_not_delivered_past_its_ttl_not_even_before_a_sweep(self, forq: Forq) -> None:
+    def test_c25_a_dead_letter_is_not_delivered_past_its_ttl_not_even_before_maintenance(self, forq: Forq) -> None:
         forq.produce("x")
         kill(forq)
         forq.clock.advance(7 * 86400 - 60)

@@ -181,7 +181,7 @@ def test_c35_the_last_error_that_was_told_is_shown(client: Client, clock: Manual
     assert client.dead()[0]["errorMessage"] == "Connection timeout"
 
 
-def test_an_error_that_cannot_be_stored_is_mended(client: Client) -> None:
+def test_an_error_that_cannot_be_stored_is_cleaned(client: Client) -> None:
     id = client.enqueue("fails", backoffSchedule=[])
     client.poll()
     client.nack(id, error="a\0b")

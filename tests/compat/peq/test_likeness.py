@@ -55,7 +55,7 @@ class Twins:
         self.ids.append((str(found), self.broker.send("twin", payload, delay=delay, id=None if own is None else f"twin-{own}")))
 
     def take(self) -> None:
-        """A client in SQL takes up no more of what is due than it needs: the rest is swept up."""
+        """A client in SQL takes up no more of what is due than it needs: maintenance takes the rest."""
         lease = self._chosen.choice((30, 100))
         id, payload = self._sql.dequeue("worker", lease)
         deliveries = self.broker.receive("twin", lease=lease, consumer="worker")

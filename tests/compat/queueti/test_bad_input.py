@@ -98,7 +98,7 @@ def test_an_id_that_cannot_be_one_is_refused(api: Topics, verb: str) -> None:
     assert api.ask("POST", f"/messages/%00/{verb}").problem == (400, "invalid_argument")
 
 
-def test_an_error_that_cannot_be_stored_is_mended(api: Topics) -> None:
+def test_an_error_that_cannot_be_stored_is_cleaned(api: Topics) -> None:
     id = api.send("orders")
     api.one("orders")
     assert api.nack(id, error="a\x00b" + "x" * 100_000) == 204

@@ -101,11 +101,11 @@ DEFECTS = (
     ),
     Defect(
         name="no-grace-for-the-late",
-        breaks="A sweep takes a message from a consumer that is a little late.",
+        breaks="Maintenance takes a message from a consumer that is a little late.",
         file="rowq/store/expiry.py",
         old="LATE_MS = 1_000",
         new="LATE_MS = 0",
-        tests=("tests/contract/test_leases.py::test_a_sweep_leaves_a_second_for_the_late[sqlite-sync]",),
+        tests=("tests/contract/test_leases.py::test_maintenance_leaves_a_second_for_the_late[sqlite-sync]",),
     ),
     Defect(
         name="old-answers-are-handed-out",

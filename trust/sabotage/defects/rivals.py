@@ -92,7 +92,7 @@ DEFECTS = (
     ),
     Defect(
         name="everybody-has-the-duty",
-        breaks="Every process believes that upkeep is its own.",
+        breaks="Every process believes that it has the maintenance duty.",
         file="rowq/store/sql/maintenance.sql",
         old="    AND (holder = :holder OR held_until <= :now);",
         new="    AND (holder = :holder OR held_until > 0);",

@@ -31,11 +31,11 @@ DEFECTS = (
     ),
     Defect(
         name="swept-after-its-end",
-        breaks="A sweep leaves a message that reaches its TTL now.",
+        breaks="Maintenance leaves a message that reaches its TTL now.",
         file="rowq/store/sql/leasing.sql",
         old="WHERE ends_at <= :now\nORDER BY",
         new="WHERE ends_at < :now\nORDER BY",
-        tests=("tests/contract/test_bounds.py::test_a_sweep_ends_a_message_in_the_moment_its_ttl_ends[sqlite-sync]",),
+        tests=("tests/contract/test_bounds.py::test_maintenance_ends_a_message_in_the_moment_its_ttl_ends[sqlite-sync]",),
     ),
     Defect(
         name="ttl-from-the-wrong-moment",

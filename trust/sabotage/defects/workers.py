@@ -1,4 +1,4 @@
-"""What a consumer has in hand."""
+"""What a consumer has in flight."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ DEFECTS = (
     ),
     Defect(
         name="begins-what-is-anothers",
-        breaks="A consumer begins with a message whose lease has run out in its hand.",
+        breaks="A consumer begins with a message whose lease has expired.",
         file="rowq/worker/in_flight.py",
         old="                if self._until[delivery.receipt] > now:\n                    return delivery\n",
         new="                return delivery\n",
-        tests=("tests/worker/test_in_flight.py::test_what_has_run_out_in_the_hand_is_not_begun",),
+        tests=("tests/worker/test_in_flight.py::test_a_message_whose_lease_has_expired_is_not_begun",),
     ),
     Defect(
         name="leases-are-not-extended",
