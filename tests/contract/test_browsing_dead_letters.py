@@ -10,7 +10,7 @@ import pytest
 from rowq import Broker, InvalidArgument, ManualClock, State, Where
 from tests.contract.test_redrive import WHERES, four_dead
 from tests.support.life import bury, ids, payloads
-from tests.support.spelling import told_with
+from tests.support.row_names import told_with
 
 
 def fields(where: Where) -> dict[str, Any]:
