@@ -1,4 +1,4 @@
-"""Many callers, one message a call, every call durable: fused into common commits, against one commit each."""
+"""Many callers, one message a call, every call durable: in group commits, against one commit each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from benchmarks.scratch import url
 
 SEND = Gauge("send", "/s")
 
-_LOOP, _LOOP_ALONE = "coroutines, fused", "coroutines, a lock around each call"
-_THREADS, _THREADS_ALONE = "threads, fused", "threads, a lock around each call"
+_LOOP, _LOOP_ALONE = "coroutines, group commit", "coroutines, a lock around each call"
+_THREADS, _THREADS_ALONE = "threads, group commit", "threads, a lock around each call"
 _ONE, _RAW = "one caller, one call after another", "raw SQL, one commit each"
 
 
@@ -35,12 +35,12 @@ def run(bench: Bench) -> Chapter:
     }
     scores = interleave(bench, contestants)
     claims = [
-        Claim("coroutines, fused, to one commit each", "x", scores.ratio(SEND, _LOOP, _LOOP_ALONE), Bar("at least", 10)),
-        Claim("threads, fused, to one commit each", "x", scores.ratio(SEND, _THREADS, _THREADS_ALONE), Bar("at least", 3)),
-        Claim("coroutines, fused, to one caller", "x", scores.ratio(SEND, _LOOP, _ONE)),
-        Claim("threads, fused, to one caller", "x", scores.ratio(SEND, _THREADS, _ONE)),
-        Claim("coroutines, fused, to raw SQL", "x", scores.ratio(SEND, _LOOP, _RAW)),
-        Claim("threads, fused, to raw SQL", "x", scores.ratio(SEND, _THREADS, _RAW)),
+        Claim("coroutines, group commit, to one commit each", "x", scores.ratio(SEND, _LOOP, _LOOP_ALONE), Bar("at least", 10)),
+        Claim("threads, group commit, to one commit each", "x", scores.ratio(SEND, _THREADS, _THREADS_ALONE), Bar("at least", 3)),
+        Claim("coroutines, group commit, to one caller", "x", scores.ratio(SEND, _LOOP, _ONE)),
+        Claim("threads, group commit, to one caller", "x", scores.ratio(SEND, _THREADS, _ONE)),
+        Claim("coroutines, group commit, to raw SQL", "x", scores.ratio(SEND, _LOOP, _RAW)),
+        Claim("threads, group commit, to raw SQL", "x", scores.ratio(SEND, _THREADS, _RAW)),
     ]
     notes = ["The lock makes the very same call a transaction of its own. Audit is on, as it is by default; raw SQL writes none."]
     return Chapter("concurrency", f"{scale.callers} callers, single sends, durability full", scores.series(), claims, notes)

@@ -25,7 +25,7 @@ _OURS, _AUDITED, _STATUS = "rowq, no audit", "rowq, audit", "status column, a ca
 _POOL = 32
 """Connections of the status column: with 8 and with 64 it was slower, and so it was with threads."""
 _LONGER = 10
-"""A fused turn is over in no time: it has so many times the calls."""
+"""A turn of group commits is over in no time: it has so many times the calls."""
 
 Cycle = Callable[[int], Awaitable[None]]
 

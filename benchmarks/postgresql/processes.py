@@ -14,7 +14,7 @@ import rowq
 from benchmarks.cores import Cores
 from benchmarks.harness import Bar, Bench, Chapter, Claim, Gauge, Scores, Timing
 from benchmarks.payload import payloads
-from benchmarks.postgresql.fused import QUEUE
+from benchmarks.postgresql.together import QUEUE
 from benchmarks.scale import Scale
 from benchmarks.servers import Host, on_postgresql
 
@@ -96,7 +96,7 @@ def _turn(workers: list[subprocess.Popen[str]], seconds: float) -> Timing:
 
 @contextmanager
 def _process(url: str, callers: int) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "benchmarks.postgresql.fused", url, str(callers)]
+    command = [sys.executable, "-m", "benchmarks.postgresql.together", url, str(callers)]
     here = Path(__file__).parents[2]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=here) as process:
         try:

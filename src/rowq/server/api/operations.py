@@ -53,6 +53,7 @@ async def metrics(asked: ApiRequest[None, None]) -> Response:
     return Response(await asked.service.metrics.render(), headers={"content-type": METRICS_TYPE, "cache-control": "no-store"})
 
 
+# The names of these three are operation ids in OpenAPI, by which generated clients call them.
 async def sweep(asked: ApiRequest[None, None]) -> MaintenanceResult:
     return await asked.service.ask(asked.service.engine.maintenance.run_all(), asked.actor)
 

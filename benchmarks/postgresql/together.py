@@ -1,6 +1,6 @@
-"""A process that fuses the calls of many callers: told for how many seconds, it says how many messages it sent, received and acked.
+"""Calls of many callers share transactions here: told for how many seconds, it says how many messages it sent, received and acked.
 
-`python -m benchmarks.postgresql.fused URL CALLERS` answers a line with a line; an empty one ends it.
+`python -m benchmarks.postgresql.together URL CALLERS` answers a line with a line; an empty one ends it.
 """
 
 from __future__ import annotations
