@@ -73,8 +73,8 @@ DEFECTS = (
         name="a-route-for-anybody",
         breaks="Somebody who may only send reads the actions of operators.",
         file="rowq/server/api/routes.py",
-        old='        right="admin",\n        query=queues.ActionsQuery,',
-        new='        right="any",\n        query=queues.ActionsQuery,',
+        old='"What operators did, the newest first", right="admin"',
+        new='"What operators did, the newest first", right="any"',
         tests=("tests/server/test_api.py::TestQueues::test_what_operators_did_is_told_with_who_it_was",),
     ),
     Defect(

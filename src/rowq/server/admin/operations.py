@@ -13,7 +13,7 @@ from rowq.server.admin import confirmation
 from rowq.server.admin.paging import paged
 from rowq.server.admin.rendering import count, listed
 from rowq.server.admin.request import AdminRequest
-from rowq.server.api import consumers, operations, queues, streams
+from rowq.server.api import consumers, operations, queues
 
 MOST_CONSUMERS = 1_000
 MOST_ACTIONS = 1_000
@@ -40,7 +40,7 @@ async def show_consumers(request: AdminRequest) -> Response:
 
 
 async def show_streams(request: AdminRequest) -> Response:
-    found: list[Stream] = (await request.call(streams.list_streams)).streams
+    found: list[Stream] = (await request.call(consumers.list_streams)).streams
     counted = await request.context.depths.look()
     rows = [(stream, _lag(stream, counted.stats)) for stream in found]
     return request.show("operations/streams.html", now=request.service.engine.clock.now(), age_ms=counted.age_ms, **paged(request, rows))
@@ -48,7 +48,7 @@ async def show_streams(request: AdminRequest) -> Response:
 
 async def revoke_stream(request: AdminRequest) -> Response:
     name = request.path["stream"]
-    stream = next((one for one in (await request.call(streams.list_streams)).streams if one.name == name), None)
+    stream = next((one for one in (await request.call(consumers.list_streams)).streams if one.name == name), None)
     if stream is None:
         raise StreamNotFound(f"there is no stream {name!r}")
     if not confirmation.is_given(request):
@@ -60,7 +60,7 @@ async def revoke_stream(request: AdminRequest) -> Response:
             label="Revoke stream",
             back="/streams",
         )
-    gone = (await request.call(streams.revoke_stream, stream=name)).count
+    gone = (await request.call(consumers.revoke_stream, stream=name)).count
     for queue in stream.queues:
         request.context.depths.stale(queue)
     return request.go("/streams", f"{name} was revoked: {count(gone, 'message')} went back to {listed(stream.queues)}.")

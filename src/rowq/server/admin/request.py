@@ -16,8 +16,7 @@ from rowq.model.queue import DEAD_SUFFIXES, split_name
 from rowq.server.admin.context import AdminContext
 from rowq.server.admin.session import Visitor
 from rowq.server.api.endpoint import check_rights
-from rowq.server.api.request import ApiRequest
-from rowq.server.api.route import NoQuery, Route
+from rowq.server.api.route import ApiRequest, NoQuery, Route
 from rowq.server.api.routes import ROUTES
 from rowq.server.auth.authentication import Identity
 from rowq.server.service import Service

@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from rowq.server.api import docs_page
 from rowq.server.api.openapi import describe
-from rowq.server.api.request import ApiRequest
-from rowq.server.api.route import Route
+from rowq.server.api.route import ApiRequest, Route
 from rowq.server.auth.loopback import is_local_host
 
 

@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from rowq.errors import Forbidden, OutcomeUnknown, QueueNotFound
 from rowq.model.queue import split_name
-from rowq.server.api.request import ApiRequest
-from rowq.server.api.route import EVENTS, Handler, NoQuery, Route
+from rowq.server.api.route import EVENTS, ApiRequest, Handler, NoQuery, Route
 from rowq.server.auth.authentication import ANONYMOUS, Identity
 from rowq.server.http import answers, asgi
 from rowq.server.http.errors import HttpError

@@ -20,7 +20,7 @@ from rowq.model.queue import DeliveryMode
 from rowq.model.retry import PositiveMillis
 from rowq.model.value import InFlight as Bound
 from rowq.model.value import KeyPart, Note, Storable
-from rowq.server.api.request import ApiRequest
+from rowq.server.api.route import ApiRequest
 from rowq.server.auth.authentication import Identity
 from rowq.server.event_streams import InFlight
 from rowq.server.http import answers, asgi

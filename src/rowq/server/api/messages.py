@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from rowq.model.message import Message
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName, Storable
-from rowq.server.api.request import ApiRequest
+from rowq.server.api.route import ApiRequest
 from rowq.store.lookup import Reach, not_found, only
 from rowq.wire import DeadFilter, Events, MessageLook, Messages, of_message
 

@@ -11,7 +11,7 @@ from rowq.model.message import Event, Stats
 from rowq.model.page import MAX_PAGE
 from rowq.model.queue import split_name
 from rowq.model.value import Limit, QueueName, StateName
-from rowq.server.api.request import ApiRequest
+from rowq.server.api.route import ApiRequest
 from rowq.wire import Count, Events, QueueLook, Queues, SettingsBody, of_settings, to_settings
 
 

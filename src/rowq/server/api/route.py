@@ -1,14 +1,18 @@
-"""A route: a method and a path, the right it requires, its request and its answer. The table of all routes is routes.py."""
+"""A route, and a request to it: its path, the right it requires, its query, body and answer. The table of all routes is routes.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
 from rowq.model.access import Right
+from rowq.server.auth.authentication import Identity
+from rowq.server.service import Service
 
+Q = TypeVar("Q")
+B = TypeVar("B")
 Handler = Callable[..., Any]
 
 JSON = "application/json"
@@ -49,3 +53,22 @@ class Route(Struct, frozen=True, kw_only=True):
 
 class NoQuery(Struct, forbid_unknown_fields=True):
     """A route that takes no query."""
+
+
+class ApiRequest(Struct, Generic[Q, B]):
+    """A request to a route that is not hot, read and checked: the argument of its handler."""
+
+    service: Service
+    identity: Identity
+    path: dict[str, str]
+    headers: list[tuple[bytes, bytes]]
+    query: Q
+    body: B
+
+    @property
+    def queue(self) -> str:
+        return self.path["queue"]
+
+    @property
+    def actor(self) -> str | None:
+        return self.identity.actor
