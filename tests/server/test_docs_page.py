@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rowq.server.api import docs_page
+from rowq.server.api.documents import render
 from rowq.server.api.openapi import describe
 from rowq.server.api.route import EVENTS, Route
 from rowq.server.api.routes import ROUTES
@@ -64,7 +64,7 @@ class Page(HTMLParser):
         return [held[attribute] or "" for _, held in self.tags if attribute in held]
 
 
-TEXT = docs_page.render(describe(ROUTES, with_keys=True)).decode()
+TEXT = render(describe(ROUTES, with_keys=True)).decode()
 PAGE = Page(TEXT)
 
 
@@ -248,7 +248,7 @@ def test_the_first_steps_go_to_where_the_page_was_asked_for(server: Server, host
 
 def test_what_comes_from_the_description_is_escaped() -> None:
     document = json.loads(json.dumps(describe(ROUTES, with_keys=True)).replace("Depth, settings, pausing", "<script>"))
-    assert "<script" not in docs_page.render(document).decode()
+    assert "<script" not in render(document).decode()
 
 
 def test_every_path_in_a_command_is_one_of_the_server(server: Server) -> None:
