@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rowq.cli.progress import Advance, bar
+from rowq.cli.terminal import Advance, bar
 
 EVERY = 60.0
 """Seconds between two lines where no bar can be drawn."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import typer
 
-from rowq.cli import text, value
-from rowq.cli.document import json_line
+from rowq.cli import parameter, text
+from rowq.cli.text import json_line
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ from rowq.cli.document import json_line
     ],
 )
 def test_durations(written: str, seconds: float) -> None:
-    assert value.duration(written) == seconds
+    assert parameter.duration(written) == seconds
 
 
 @pytest.mark.parametrize("written", ["", "s", "5 s", "5x", "-1", "1e3", "nan", "inf", "1h30m", "٥", "9" * 400, "0x10", "1_000", "5S"])
 def test_what_is_no_duration_is_refused(written: str) -> None:
     with pytest.raises(typer.BadParameter, match="duration"):
-        value.duration(written)
+        parameter.duration(written)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from rowq.cli import files
-from rowq.cli import value as of_command
+from rowq.cli import parameter as of_command
 from rowq.cli.receipts import _receipt_of
 from rowq.client.address import Address
 from rowq.connect import _dialect, _is_remote

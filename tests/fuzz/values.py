@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from rowq.cli import value as of_command
+from rowq.cli import parameter as of_command
+from rowq.cli.parameter import moment
 from rowq.cli.queues import read_pairs
 from rowq.cli.text import indented, preview, visible, whole
-from rowq.cli.value import moment
 from rowq.engine.arguments import to_receipt_or_none
 from rowq.ids import MAX_SEQ, message_id, origin_of, read_receipt, receipt_of_delivery
 from rowq.model.access import ApiKey, check_key_name, reaches, to_key

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import rowq
 from rowq import ManualClock
 from rowq.cli import pipeline as commands
-from rowq.cli.spark import spark_session
+from rowq.cli.pipeline import spark_session
 from tests.cli.driver import Run
 from tests.pipeline.past import let_die, work_off
 from tests.support.jvm import OPTIONS

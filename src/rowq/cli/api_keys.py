@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from rowq.cli.command import Session
-from rowq.cli.hint import hint
 from rowq.cli.output import Column
+from rowq.cli.terminal import hint
 from rowq.cli.text import moment
-from rowq.clock import SystemClock
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the key: its owner or its purpose.", show_default=False)]
 
@@ -39,11 +38,10 @@ def list_keys(session: Session) -> None:
     """List the keys in the database, not those in the server's configuration."""
     with session.connect() as broker:
         keys = broker.api_keys()
-    if session.output.documents(keys):
-        return
-    now = SystemClock().now()
     columns = (Column("name", style="cyan"), Column("scopes"), Column("queues", flexible=True), Column("created"))
-    session.output.table(columns, ([key.name, ", ".join(key.scopes), ", ".join(key.queues), moment(key.created_at, now)] for key in keys))
+    session.output.listing(
+        keys, columns, lambda key, now: [key.name, ", ".join(key.scopes), ", ".join(key.queues), moment(key.created_at, now)]
+    )
 
 
 def revoke(session: Session, name: Name) -> None:

@@ -6,7 +6,7 @@ import getpass
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -94,12 +94,11 @@ def _in_plain_words(parameters: list[Any], context: Any) -> list[Any]:
     return parameters
 
 
-class Shared:
+class Shared(NamedTuple):
     """Options given before the name of the command."""
 
-    def __init__(self, url: str | None, json: bool) -> None:
-        self.url = url
-        self.json = json
+    url: str | None
+    json: bool
 
 
 def _shared(context: typer.Context, url: Url = None, json: Json = False) -> None:

@@ -9,10 +9,9 @@ import msgspec
 import typer
 
 from rowq.cli.command import Session, actor
-from rowq.cli.confirmation import confirm
 from rowq.cli.output import Column
 from rowq.cli.parameter import Yes, duration_option
-from rowq.cli.progress import bar
+from rowq.cli.terminal import bar, confirm
 from rowq.cli.text import counted
 from rowq.model.message import Stats
 from rowq.transfer.opening import Survey, open_copier, survey

@@ -8,12 +8,11 @@ import typer
 
 import rowq
 from rowq.cli.command import Session
-from rowq.cli.document import fields
 from rowq.cli.failure import Failure
 from rowq.cli.output import Column
-from rowq.cli.text import counted
+from rowq.cli.text import counted, fields
 from rowq.connect import install_peq
-from rowq.engine.maintenance import TASKS, MaintenanceTask
+from rowq.engine.maintenance import TASKS
 from rowq.spark.java import examine
 
 Name = Annotated[
@@ -57,14 +56,12 @@ def maintain(session: Session, name: Name = None) -> None:
 
 def maintenance_tasks(session: Session) -> None:
     """List the maintenance tasks: what each does, and how often it runs."""
-    if session.output.documents(TASKS):
-        return
     columns = (Column("task", style="cyan"), Column("every", right=True), Column("what it does", flexible=True))
-    session.output.table(columns, ([each.name, _often(each), each.summary] for each in TASKS))
+    session.output.listing(TASKS, columns, lambda each, _: [each.name, _often(each.every_ms), each.summary])
 
 
-def _often(task: MaintenanceTask) -> str:
-    return "" if task.every_ms is None else f"{task.every_ms // 1000:,} s"
+def _often(every_ms: int | None) -> str:
+    return "" if every_ms is None else f"{every_ms // 1000:,} s"
 
 
 def _findings(session: Session) -> list[rowq.Finding]:

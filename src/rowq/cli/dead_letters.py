@@ -8,15 +8,12 @@ import typer
 
 import rowq
 from rowq.cli.command import Session
-from rowq.cli.confirmation import confirm
 from rowq.cli.failure import NOTHING, Failure
-from rowq.cli.hint import note
-from rowq.cli.listing import show_messages
+from rowq.cli.messages import show_messages
 from rowq.cli.output import Column
-from rowq.cli.parameter import After, Group, Key, Limit, Newest, Queue, Yes
-from rowq.cli.progress import bar
+from rowq.cli.parameter import After, Group, Key, Limit, Newest, Queue, Since, Until, Yes
+from rowq.cli.terminal import bar, confirm, note
 from rowq.cli.text import ago, counted
-from rowq.cli.value import Since, Until
 from rowq.model.queue import dead_topic, split_name
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Only these.", show_default=False)]

@@ -10,8 +10,7 @@ from typing import Any, cast
 import typer
 
 from rowq import InvalidArgument, NotFound, RowqError, ServerUnavailable, StoreBusy, StoreUnavailable
-from rowq.cli.document import json_line
-from rowq.cli.text import visible
+from rowq.cli.text import json_line, visible
 
 FAILED = 1
 USAGE = 2

@@ -1,32 +1,61 @@
-"""The files that load reads and dump writes; `-` or no name means stdin and stdout."""
+"""The files that commands read and write; `-` or no name means stdin and stdout."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-from rowq import InvalidArgument
-from rowq.cli import value
+from rowq import InvalidArgument, PayloadTooLarge
 from rowq.cli.output import Output
+from rowq.cli.terminal import hint
 
 LONGEST_LINE = 512 << 20
 _CHUNK = 32 << 10
+_MOST_BYTES = 256 << 20
 
 
 def is_named(file: Path | None) -> bool:
     return file is not None and str(file) != "-"
 
 
+def stdin() -> BufferedIOBase:
+    if sys.stdin is None:
+        raise InvalidArgument("there is nothing to read: stdin is closed")
+    if sys.stdin.isatty():
+        hint("reading what you type; Ctrl-D on a line of its own ends it")
+    return cast("BufferedIOBase", sys.stdin.buffer)
+
+
+def read_stdin() -> bytes:
+    return _bounded(stdin().read(_MOST_BYTES + 1))
+
+
+def read_file(file: Path) -> bytes:
+    """A file named by the user that cannot be read is a wrong argument."""
+    try:
+        with file.open("rb") as source:
+            return _bounded(source.read(_MOST_BYTES + 1))
+    except OSError as error:
+        raise InvalidArgument(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _bounded(data: bytes) -> bytes:
+    if len(data) > _MOST_BYTES:
+        raise PayloadTooLarge(f"the payload is over {_MOST_BYTES >> 20} MB, more than any queue takes: send a reference to it instead")
+    return data
+
+
 @contextmanager
 def source(file: Path | None) -> Iterator[BufferedIOBase]:
     if file is None or not is_named(file):
-        yield value.stdin()
+        yield stdin()
         return
     with _opened(file, "rb", "read") as opened:
         yield cast("BufferedIOBase", opened)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -25,14 +25,53 @@ CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 RENAMED: dict[str, Callable[..., None]] = {"sweep": database.maintain, "sweeps": database.maintenance_tasks}
 """Commands of the release before, which work for one release and are not in the help."""
-KEYS: dict[str, Callable[..., None]] = {"create": api_keys.create, "list": api_keys.list_keys, "revoke": api_keys.revoke}
-STREAMS: dict[str, Callable[..., None]] = {
-    "list": streams.list_streams,
-    "revoke": streams.revoke,
-    "quarantine": streams.quarantine,
-}
-PEQ: dict[str, Callable[..., None]] = {"install": database.install}
-PIPELINE: tuple[Callable[..., None], ...] = (pipeline.archive, pipeline.report, pipeline.replay, pipeline.compact, pipeline.vacuum)
+
+
+class _Noun(NamedTuple):
+    """Commands of two words: `rowq keys create`."""
+
+    name: str
+    panel: str
+    help: str
+    commands: dict[str, Callable[..., None]]
+
+
+NOUNS = (
+    _Noun(
+        "keys",
+        "Server",
+        "Create, list and revoke keys to the server.",
+        {"create": api_keys.create, "list": api_keys.list_keys, "revoke": api_keys.revoke},
+    ),
+    _Noun(
+        "streams",
+        "Queues",
+        """List streams, revoke one, or quarantine messages of it.
+
+        A stream is how a Spark query takes messages: under its streamId, in numbered batches.
+        """,
+        {"list": streams.list_streams, "revoke": streams.revoke, "quarantine": streams.quarantine},
+    ),
+    _Noun(
+        "peq",
+        "Database",
+        """Queues for clients of PEQ, which call procedures in SQL.
+
+        PEQ is the Postgres Enterprise Queue. On PostgreSQL its procedures can be installed for queues of rowq.
+        """,
+        {"install": database.install},
+    ),
+    _Noun(
+        "pipeline",
+        "In and out",
+        """Archive, report and replay, with Spark.
+
+        A lake is a folder of Parquet files that keeps what happened to messages.
+        Spark and Java have to be installed: rowq doctor checks that.
+        """,
+        {each.__name__: each for each in (pipeline.archive, pipeline.report, pipeline.replay, pipeline.compact, pipeline.vacuum)},
+    ),
+)
 
 _EPILOG = """\
 [bold]Exit codes[/]
@@ -49,27 +88,24 @@ _EPILOG = """\
 """
 
 app = typer.Typer(name="rowq", cls=Group, epilog=_EPILOG, rich_markup_mode="rich", pretty_exceptions_enable=False)
+
+
+def _require_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(USAGE)
+
+
 for panel, commands in CONTENTS.items():
     for command in commands:
         add_command(app, panel, command)
 for name, command in RENAMED.items():
     add_command(app, None, command, name, is_old_name=True)
-keys = typer.Typer(cls=Group)
-for name, command in KEYS.items():
-    add_command(keys, None, command, name)
-app.add_typer(keys, name="keys", rich_help_panel="Server")
-ledger = typer.Typer(cls=Group)
-for name, command in STREAMS.items():
-    add_command(ledger, None, command, name)
-app.add_typer(ledger, name="streams", rich_help_panel="Queues")
-peq = typer.Typer(cls=Group)
-for name, command in PEQ.items():
-    add_command(peq, None, command, name)
-app.add_typer(peq, name="peq", rich_help_panel="Database")
-lake = typer.Typer(cls=Group)
-for command in PIPELINE:
-    add_command(lake, None, command)
-app.add_typer(lake, name="pipeline", rich_help_panel="In and out")
+for noun in NOUNS:
+    group = typer.Typer(cls=Group, help=noun.help, callback=_require_command, invoke_without_command=True)
+    for name, command in noun.commands.items():
+        add_command(group, None, command, name)
+    app.add_typer(group, name=noun.name, rich_help_panel=noun.panel)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -113,46 +149,6 @@ def _root(
         Output(json=json).answer(f"rowq {rowq.__version__}", version=rowq.__version__)
         raise typer.Exit
     _require_command(context)
-
-
-@keys.callback(invoke_without_command=True)
-def _keys(context: typer.Context) -> None:
-    """Create, list and revoke keys to the server."""
-    _require_command(context)
-
-
-@ledger.callback(invoke_without_command=True)
-def _streams(context: typer.Context) -> None:
-    """List streams, revoke one, or quarantine messages of it.
-
-    A stream is how a Spark query takes messages: under its streamId, in numbered batches.
-    """
-    _require_command(context)
-
-
-@peq.callback(invoke_without_command=True)
-def _peq(context: typer.Context) -> None:
-    """Queues for clients of PEQ, which call procedures in SQL.
-
-    PEQ is the Postgres Enterprise Queue. On PostgreSQL its procedures can be installed for queues of rowq.
-    """
-    _require_command(context)
-
-
-@lake.callback(invoke_without_command=True)
-def _pipeline(context: typer.Context) -> None:
-    """Archive, report and replay, with Spark.
-
-    A lake is a folder of Parquet files that keeps what happened to messages.
-    Spark and Java have to be installed: rowq doctor checks that.
-    """
-    _require_command(context)
-
-
-def _require_command(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(USAGE)
 
 
 def _wants_json(given: list[str]) -> bool:

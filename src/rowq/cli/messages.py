@@ -1,26 +1,57 @@
-"""Messages: send, receive, browse, get, audit, delete."""
+"""Messages: send, receive, browse, get, audit, delete; and how they look on the screen."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import rowq
-from rowq.cli import value
+from rowq.cli import parameter
 from rowq.cli.command import Session
-from rowq.cli.confirmation import confirm
 from rowq.cli.failure import NOTHING, Failure
-from rowq.cli.hint import hint_paused, hint_unknown, told_of_new
-from rowq.cli.listing import show_details, show_messages
-from rowq.cli.output import Column
-from rowq.cli.parameter import After, Group, Id, InQueue, Key, Limit, Newest, Queue, Yes, duration_option
+from rowq.cli.output import Column, Output
+from rowq.cli.parameter import After, At, Group, Id, InQueue, Key, Limit, Newest, Queue, Since, Until, Yes, duration_option
 from rowq.cli.receipts import check_outcomes
-from rowq.cli.text import ago, counted, moment, span, whole
-from rowq.cli.value import At, Since, Until
+from rowq.cli.terminal import confirm, hint, hint_paused, hint_unknown, told_of_new
+from rowq.cli.text import ago, counted, fields, indented, moment, preview, span, whole
 from rowq.model.queue import DeliveryMode
 from rowq.model.settings_text import read_backoff
+from rowq.model.stream import is_held_by_stream
+
+_STREAMED = "with its stream's batch"
+
+_Cell = Callable[[rowq.Message, int], str]
+
+_ID: tuple[Column, _Cell] = (Column("id", style="cyan"), lambda m, now: m.id)
+_SENT: tuple[Column, _Cell] = (Column("sent"), lambda m, now: ago(m.sent_at, now))
+_BY_STATE: dict[rowq.State, list[tuple[Column, _Cell]]] = {
+    rowq.State.SCHEDULED: [(Column("due"), lambda m, now: ago(m.due_at, now))],
+    rowq.State.LEASED: [
+        (Column("lease ends"), lambda m, now: _end(m.lease_until, now)),
+        (Column("consumer"), lambda m, now: m.consumer or ""),
+    ],
+    rowq.State.DEAD: [
+        (Column("died"), lambda m, now: ago(m.died_at, now)),
+        (Column("reason", style="red"), lambda m, now: m.reason or ""),
+        (Column("error", flexible=True), lambda m, now: m.error or ""),
+    ],
+    rowq.State.FINISHED: [
+        (Column("finished"), lambda m, now: ago(m.finished_at, now)),
+        (Column("outcome"), lambda m, now: m.outcome or ""),
+    ],
+}
+_WHERE_USED: list[tuple[Column, _Cell]] = [
+    (Column("attempts", right=True), lambda m, now: str(m.attempts or "")),
+    (Column("priority", right=True), lambda m, now: str(m.priority or "")),
+    (Column("key"), lambda m, now: m.key or ""),
+    (Column("group"), lambda m, now: m.group or ""),
+]
+_PAYLOAD: tuple[Column, _Cell] = (Column("payload", flexible=True), lambda m, now: preview(m.payload))
+
+_TIMES = {"sent_at", "deadline", "due_at", "expires_at", "lease_until", "leased_at", "died_at", "finished_at"}
 
 
 def send(
@@ -54,7 +85,7 @@ def send(
     """
     if text and raw:
         raise rowq.InvalidArgument("a payload is text or bytes: give one of --text and --bytes")
-    content = value.payload(value.payload_data(payload, file), text=text, raw=raw)
+    content = parameter.payload(parameter.payload_data(payload, file), text=text, raw=raw)
     with session.connect(create=True) as broker, told_of_new(broker, queue):
         sent = broker.send(
             queue,
@@ -68,7 +99,7 @@ def send(
             deadline=deadline,
             max_attempts=max_attempts,
             backoff=None if backoff is None else read_backoff(backoff),
-            headers=value.headers(header),
+            headers=parameter.headers(header),
             keys_if_undelivered=[path.split("/") for path in undelivered or []],
             id=id,
         )
@@ -221,3 +252,36 @@ def _show_delivery(session: Session, delivery: rowq.Delivery) -> None:
     session.output.line(delivery.receipt)
     session.output.line(f"  {', '.join(facts)}")
     session.output.line(f"  {whole(delivery.payload)}")
+
+
+def show_messages(output: Output, messages: Sequence[rowq.Message], state: rowq.State, limit: int) -> None:
+    """JSON Lines, or a table without its empty columns."""
+    if output.documents(messages):
+        return
+    now = rowq.SystemClock().now()
+    used = [(column, cell) for column, cell in _WHERE_USED if any(cell(message, now) for message in messages)]
+    shown = [_ID, *_BY_STATE.get(state, [_SENT]), *used, _PAYLOAD]
+    if messages:
+        output.table([column for column, _ in shown], ([cell(message, now) for _, cell in shown] for message in messages))
+    hint(counted(len(messages), f"{state} message"))
+    if len(messages) == limit:
+        hint(f"perhaps more: --after {messages[-1].cursor}")
+
+
+def show_details(output: Output, message: rowq.Message) -> None:
+    """Every field that is set, one per line; then the payload."""
+    now = rowq.SystemClock().now()
+    for name, given in fields(message).items():
+        if given is None or given == {} or name in ("payload", "payload_base64", "cursor"):
+            continue
+        if name == "lease_until" and is_held_by_stream(given):
+            output.line(f"{name:<20} {_STREAMED}")
+        else:
+            output.line(f"{name:<20} {moment(given, now) if name in _TIMES else given}")
+    output.line("")
+    for line in indented(message.payload):
+        output.line(line)
+
+
+def _end(lease_until: int | None, now: int) -> str:
+    return _STREAMED if is_held_by_stream(lease_until) else ago(lease_until, now)

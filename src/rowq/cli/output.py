@@ -6,15 +6,16 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from rowq.cli.document import fields, json_line
+from rowq import SystemClock
 from rowq.cli.failure import Failure, ReaderGone
-from rowq.cli.text import visible
+from rowq.cli.text import fields, json_line, visible
 
+T = TypeVar("T", bound=Struct)
 _LEAST = 12
 _GAP = 3
 
@@ -55,6 +56,12 @@ class Output:
             for value in values:
                 self.document(value)
         return self.json
+
+    def listing(self, values: Sequence[T], columns: Sequence[Column], row: Callable[[T, int], Sequence[str]]) -> None:
+        """A list: JSON Lines, or a table. `row` takes a value and the time."""
+        if not self.documents(values):
+            now = SystemClock().now()
+            self.table(columns, (row(value, now) for value in values))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         """Rows for people. Without a terminal nothing is wrapped or cut, so that grep finds whole ids."""

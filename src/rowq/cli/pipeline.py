@@ -1,22 +1,35 @@
-"""The data pipeline: archive, report, replay, compact, vacuum."""
+"""The data pipeline: archive, report, replay, compact, vacuum; with a Spark that is started when needed, and silent."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 import rowq
 from rowq.cli.command import Session, actor
-from rowq.cli.parameter import Queue, duration_option
-from rowq.cli.progress import bar
-from rowq.cli.spark import LOCAL, Master, spark_session
+from rowq.cli.failure import Failure
+from rowq.cli.parameter import Queue, duration_option, moment
+from rowq.cli.terminal import bar, hint
 from rowq.cli.text import counted, size
-from rowq.cli.value import moment
 from rowq.connect import refuse_server
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+_OURS = re.compile(r"rowq\.errors\.\w+: (.+)")
+_MOST = 400
+
+Master = Annotated[str, typer.Option("--master", metavar="MASTER", help="Where Spark runs: local[4], spark://host:7077, yarn, …")]
 Folder = Annotated[Path, typer.Argument(metavar="LAKE", help="The folder of the lake.", show_default=False)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what there is to do.")]
 Since = Annotated[int | None, typer.Option("--since", metavar="WHEN", parser=moment, help="From this moment: 2h (ago), 2026-01-31T09:30Z.")]
@@ -57,10 +70,10 @@ def archive(
                 with bar(f"purge {kind}", None) as advance:
                     purged[kind] = archiver.purge(kind, after_ms=round(wait * 1000), progress=advance)
     if dry_run:
-        _answer(session, f"{counted(sum(pending.values()), 'line')} to archive; nothing was changed", pending=pending)
+        session.output.answer(f"{counted(sum(pending.values()), 'line')} to archive; nothing was changed", pending=pending)
         return
     gone = f", {counted(sum(purged.values()), 'line')} deleted from the database" if wait is not None else ""
-    _answer(session, f"{counted(sum(archived.values()), 'line')} archived{gone}", archived=archived, purged=purged)
+    session.output.answer(f"{counted(sum(archived.values()), 'line')} archived{gone}", archived=archived, purged=purged)
 
 
 def report(
@@ -101,7 +114,7 @@ def report(
         if parquet is not None:
             write_reports(found, parquet)
             advance(2)
-    _answer(session, f"written to {page}", page=str(page), parquet=None if parquet is None else str(parquet))
+    session.output.answer(f"written to {page}", page=str(page), parquet=None if parquet is None else str(parquet))
 
 
 def replay(
@@ -147,7 +160,7 @@ def replay(
     else:
         sentence = f"{counted(result.replayed, 'message')} replayed"
     lacking = f"; {counted(result.without_body, 'message')} archived without a payload" if result.without_body else ""
-    _answer(session, sentence + lacking, **msgspec.to_builtins(result))
+    session.output.answer(sentence + lacking, **msgspec.to_builtins(result))
 
 
 def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: DryRun = False) -> None:
@@ -160,11 +173,11 @@ def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: Dry
     small = small_files(Lake(lake).snapshot())
     files = sum(map(len, small.values()))
     if dry_run or not small:
-        _answer(session, f"{counted(files, 'small file')} to merge; nothing was changed", days=len(small), before=files, after=files)
+        session.output.answer(f"{counted(files, 'small file')} to merge; nothing was changed", days=len(small), before=files, after=files)
         return
     with spark_session(master) as spark, bar("compact", len(small)) as advance:
         result = compact_lake(spark, lake, progress=advance)
-    _answer(session, f"{counted(result.before, 'file')} became {result.after:,}", **msgspec.to_builtins(result))
+    session.output.answer(f"{counted(result.before, 'file')} became {result.after:,}", **msgspec.to_builtins(result))
 
 
 def vacuum(
@@ -181,7 +194,7 @@ def vacuum(
 
     result = remove(lake, older_than_ms=KEEP_MS if older_than is None else round(older_than * 1000), dry_run=dry_run)
     done = "to remove; nothing was changed" if dry_run else "removed"
-    _answer(session, f"{counted(result.files, 'file')}, {size(result.bytes)}, {done}", **msgspec.to_builtins(result))
+    session.output.answer(f"{counted(result.files, 'file')}, {size(result.bytes)}, {done}", **msgspec.to_builtins(result))
 
 
 def _require_spark() -> None:
@@ -190,5 +203,47 @@ def _require_spark() -> None:
     check_installed()
 
 
-def _answer(session: Session, sentence: str, **document: Any) -> None:
-    session.output.answer(sentence, **document)
+@contextmanager
+def spark_session(master: str) -> Iterator[SparkSession]:
+    """A session for one command. The JVM's output goes to a file, which is shown if it does not start."""
+    from rowq.spark import session
+
+    hint("starting Spark, which takes a few seconds")
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as words:
+        try:
+            with _stderr_into(words):
+                spark = session(master, "rowq pipeline", **{"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"})
+        except rowq.RowqError:
+            raise
+        except Exception as error:
+            words.seek(0)
+            raise Failure(f"Spark did not start: {_told(error)}; it said: {words.read()[-_MOST:]}", code="spark_failed") from None
+        try:
+            yield spark
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+                raise
+            raise Failure(f"Spark failed: {_told(error)}", code="spark_failed") from None
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _stderr_into(file: IO[str]) -> Iterator[None]:
+    """For processes started inside the block, for as long as they live."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _told(error: Exception) -> str:
+    """The rowq error that an executor raised, if there is one; else the first line."""
+    text = str(error)
+    found = _OURS.search(text)
+    return found[1] if found else " ".join(text.split("\n", 1)[0].split())[:_MOST]

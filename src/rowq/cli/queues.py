@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
 import rowq
-from rowq.cli import value
 from rowq.cli.command import Session
-from rowq.cli.confirmation import confirm
-from rowq.cli.document import fields
-from rowq.cli.hint import told_of_new
+from rowq.cli.files import read_file
 from rowq.cli.output import Column, Output
 from rowq.cli.parameter import OptionalQueue, Queue, Yes, duration_option
-from rowq.cli.progress import bar
-from rowq.cli.text import ago, counted, shortened
+from rowq.cli.terminal import bar, confirm, told_of_new
+from rowq.cli.text import ago, counted, fields, shortened
 from rowq.model.member import DEAD_AFTER
 from rowq.model.queue import SETTINGS, SettingsOptions, split_name
 from rowq.model.settings_text import parse_setting, write_setting
@@ -48,16 +45,15 @@ def consumers(
     """
     silence = DEAD_AFTER if dead_after is None else dead_after
     with session.connect() as broker:
-        found = broker.all_consumers(dead_after=silence) if queue is None else broker.consumers(queue, dead_after=silence)
-    if session.output.documents(found):
-        return
-    now = rowq.SystemClock().now()
+        found: Sequence[rowq.Member | rowq.ConsumerLook] = (
+            broker.all_consumers(dead_after=silence) if queue is None else broker.consumers(queue, dead_after=silence)
+        )
     columns = [Column("consumer", style="cyan"), Column("born"), Column("heard of")]
     if queue is None:
         columns = [Column("queue", style="cyan"), *columns, Column("in flight", right=True), Column("")]
     else:
         columns = [Column("index", right=True), *columns]
-    session.output.table(columns, (_consumer_row(each, now) for each in found))
+    session.output.listing(found, columns, _consumer_row)
 
 
 def configure(
@@ -133,7 +129,7 @@ def read_pairs(pairs: list[str]) -> SettingsOptions:
         if not equals:
             raise rowq.InvalidArgument(f"{pair!r} is not a setting: write name=value")
         if name == "schema" and given.startswith("@"):
-            given = value.read_file(Path(given[1:])).decode(errors="surrogateescape")
+            given = read_file(Path(given[1:])).decode(errors="surrogateescape")
         holds = parse_setting(name, given)
         options[name] = holds / 1000 if holds is not None and SETTINGS[name].kind == "duration" else holds
     return cast("SettingsOptions", options)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 import rowq
-from rowq.cli import value
 from rowq.cli.command import Session
 from rowq.cli.failure import FAILED, Failure
-from rowq.cli.files import arrivals
+from rowq.cli.files import arrivals, stdin
 from rowq.cli.parameter import Reason, Receipts, duration_option
 from rowq.cli.text import counted
 from rowq.ids import read_receipt
@@ -29,8 +28,7 @@ class _Delivery(msgspec.Struct):
 
 def ack(session: Session, receipts: Receipts) -> None:
     """Done: the messages leave the queue."""
-    with session.connect() as broker:
-        _settle(session, receipts, "acked", broker.ack_many)
+    _settle(session, receipts, "acked", lambda broker, batch: broker.ack_many(batch))
 
 
 def nack(
@@ -42,19 +40,13 @@ def nack(
     limit: Annotated[NackLimit, typer.Option("--limit", help="What ends the retries: its attempts, or its deadline too.")] = "attempts",
 ) -> None:
     """Failed: the messages return, or become dead letters after their last attempt."""
-    with session.connect() as broker:
-        _settle(
-            session,
-            receipts,
-            "nacked",
-            lambda batch: broker.nack_many(batch, reason=reason, delay=delay, counts=not released, limit=limit),
-        )
+    options: dict[str, Any] = {"reason": reason, "delay": delay, "counts": not released, "limit": limit}
+    _settle(session, receipts, "nacked", lambda broker, batch: broker.nack_many(batch, **options))
 
 
 def reject(session: Session, receipts: Receipts, reason: Reason = None) -> None:
     """Hopeless: the messages become dead letters at once."""
-    with session.connect() as broker:
-        _settle(session, receipts, "rejected", lambda batch: broker.reject_many(batch, reason=reason))
+    _settle(session, receipts, "rejected", lambda broker, batch: broker.reject_many(batch, reason=reason))
 
 
 def reschedule(
@@ -64,8 +56,7 @@ def reschedule(
     reason: Reason = None,
 ) -> None:
     """Later: the messages return after a delay, with attempts at zero."""
-    with session.connect() as broker:
-        _settle(session, receipts, "rescheduled", lambda batch: broker.reschedule_many(batch, delay, reason=reason))
+    _settle(session, receipts, "rescheduled", lambda broker, batch: broker.reschedule_many(batch, delay, reason=reason))
 
 
 def extend(
@@ -74,8 +65,7 @@ def extend(
     lease: Annotated[float | None, duration_option("--lease", "Counted from now. Default: as the queue is configured.")] = None,
 ) -> None:
     """Not done yet: extend the leases."""
-    with session.connect() as broker:
-        _settle(session, receipts, "extended", lambda batch: broker.extend_many(batch, lease))
+    _settle(session, receipts, "extended", lambda broker, batch: broker.extend_many(batch, lease))
 
 
 def check_outcomes(outcomes: Sequence[rowq.Outcome]) -> None:
@@ -83,24 +73,25 @@ def check_outcomes(outcomes: Sequence[rowq.Outcome]) -> None:
     _check(sum(outcome is not rowq.Outcome.DONE for outcome in outcomes), len(outcomes))
 
 
-def _settle(session: Session, receipts: list[str], done: str, verb: Callable[[list[str]], list[rowq.Outcome]]) -> None:
+def _settle(session: Session, receipts: list[str], done: str, verb: Callable[[rowq.Broker, list[str]], list[rowq.Outcome]]) -> None:
     count = lost = 0
-    try:
-        for batch in _batches(receipts):
-            for receipt in batch:
-                read_receipt(receipt)  # a typing error should be reported as such, and not as a lost lease
-            for receipt, outcome in zip(batch, verb(batch), strict=True):
-                count += 1
-                lost += outcome is not rowq.Outcome.DONE
-                if session.output.json:
-                    session.output.document({"receipt": receipt, "outcome": outcome})
-                elif outcome is not rowq.Outcome.DONE:
-                    session.output.line(f"{receipt} {outcome}")
-            session.output.flush()
-    finally:
-        # Printed even if a later line of stdin was not a receipt: what was settled before it stays settled.
-        if count and not session.output.json:
-            session.output.line(f"{counted(count - lost, 'message')} {done}")
+    with session.connect() as broker:
+        try:
+            for batch in _batches(receipts):
+                for receipt in batch:
+                    read_receipt(receipt)  # a typing error should be reported as such, and not as a lost lease
+                for receipt, outcome in zip(batch, verb(broker, batch), strict=True):
+                    count += 1
+                    lost += outcome is not rowq.Outcome.DONE
+                    if session.output.json:
+                        session.output.document({"receipt": receipt, "outcome": outcome})
+                    elif outcome is not rowq.Outcome.DONE:
+                        session.output.line(f"{receipt} {outcome}")
+                session.output.flush()
+        finally:
+            # Printed even if a later line of stdin was not a receipt: what was settled before it stays settled.
+            if count and not session.output.json:
+                session.output.line(f"{counted(count - lost, 'message')} {done}")
     _check(lost, count)
 
 
@@ -118,7 +109,7 @@ def _batches(receipts: list[str]) -> Iterator[list[str]]:
     for start in range(0, len(given), _BATCH):
         yield given[start : start + _BATCH]
     if "-" in receipts:
-        for lines, _ in arrivals(value.stdin()):
+        for lines, _ in arrivals(stdin()):
             if batch := [_receipt_of(line) for line in lines if line.strip()]:
                 yield batch
 

@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from rowq.cli.command import Session
-from rowq.cli.confirmation import confirm
 from rowq.cli.output import Column
 from rowq.cli.parameter import Yes
+from rowq.cli.terminal import confirm
 from rowq.cli.text import ago, counted
-from rowq.clock import SystemClock
 from rowq.model.stream import Stream
 
 Name = Annotated[str, typer.Argument(metavar="STREAM", help="The name of the stream: the streamId of a query.", show_default=False)]
@@ -24,20 +23,11 @@ def list_streams(session: Session) -> None:
     """
     with session.connect() as broker:
         streams = broker.streams()
-    if session.output.documents(streams):
-        return
-    now = SystemClock().now()
     columns = (
         *(Column("stream", style="cyan"), Column("queues", flexible=True), Column("settled up to", right=True)),
         *(Column("batches held", right=True), Column("messages held", right=True), Column("heard of")),
     )
-    session.output.table(
-        columns,
-        (
-            [each.name, ", ".join(each.queues), str(each.acked_batch), _held(each), f"{each.messages:,}", ago(each.beat_at, now)]
-            for each in streams
-        ),
-    )
+    session.output.listing(streams, columns, _row)
 
 
 def revoke(session: Session, stream: Name, yes: Yes = False) -> None:
@@ -69,6 +59,11 @@ def quarantine(
         confirm(f"Make {counted(len(ids), 'message')} of {stream} dead letters?", yes=yes)
         count = broker.quarantine(stream, batch, ids, reason=reason)
     session.output.answer(f"{counted(count, 'message')} quarantined", stream=stream, batch=batch, quarantined=count)
+
+
+def _row(stream: Stream, now: int) -> list[str]:
+    held = _held(stream), f"{stream.messages:,}"
+    return [stream.name, ", ".join(stream.queues), str(stream.acked_batch), *held, ago(stream.beat_at, now)]
 
 
 def _held(stream: Stream) -> str:

@@ -1,8 +1,10 @@
-"""Text for people: ages, sizes, previews, with terminal control characters made visible."""
+"""Results as text: ages, sizes and previews for people, JSON for programs; both safe to show in a terminal."""
 
 from __future__ import annotations
 
 import base64
+import json
+import re
 import unicodedata
 from datetime import UTC, datetime
 from typing import Any
@@ -89,3 +91,26 @@ def indented(payload: Any) -> list[str]:
     if isinstance(payload, bytes):
         return [whole(payload)]
     return msgspec.json.format(msgspec.json.encode(payload), indent=2).decode().splitlines()
+
+
+_TERMINAL_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def json_line(value: Any) -> bytes:
+    """One line of JSON without terminal control characters. Everything that is escaped can only occur inside a string."""
+    try:
+        encoded = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        # A file name may not be valid text; what JSON cannot express becomes question marks.
+        encoded = json.dumps(msgspec.to_builtins(value), ensure_ascii=False).encode(errors="replace")
+    if not encoded.isascii():
+        encoded = _TERMINAL_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode()).encode()
+    return encoded + b"\n"
+
+
+def fields(value: msgspec.Struct) -> dict[str, Any]:
+    """A result as JSON shows it: its fields by name, and `payload_base64` for a payload of bytes."""
+    shown = msgspec.structs.asdict(value)
+    if isinstance(shown.get("payload"), bytes):
+        shown["payload_base64"] = shown.pop("payload")
+    return shown

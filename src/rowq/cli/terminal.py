@@ -1,12 +1,14 @@
-"""Hints for a person at a terminal: on stderr only, so that they never end up in a file or a pipe."""
+"""What only a person at a terminal sees, on stderr: hints, the question before something that cannot be undone, a progress bar."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import rowq
+from rowq import InvalidArgument
+from rowq.cli.failure import Failure
 from rowq.cli.text import visible
 from rowq.model.queue import split_name
 
@@ -58,3 +60,34 @@ def hint_paused(broker: rowq.Broker, queue: str) -> None:
         if broker.stats(queue).paused:
             name = split_name(queue)[0]
             hint(f"{name} is paused: rowq resume {name}")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Continues only after `--yes` or a typed yes; a script without --yes gets an error instead of a prompt that waits."""
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InvalidArgument(f"cannot ask {question!r} without a terminal: add --yes")
+    sys.stderr.write(f"{visible(question)} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Failure("nothing was changed", code="declined")
+
+
+Advance = Callable[[int], None]
+"""Called with how much is done so far."""
+
+
+@contextmanager
+def bar(title: str, total: int | None, *, of_bytes: bool = False, hidden: bool = False) -> Iterator[Advance]:
+    if hidden or not is_seen():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda done: progress.update(task, completed=done)
