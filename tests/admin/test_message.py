@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rowq.model.lifecycle import Ack, Nack, Reject
-from rowq.server.admin import payload
+from rowq.server.admin import message as messages
 from tests.admin.accessibility import assert_accessible
 from tests.admin.conftest import Served
 from tests.admin.visiting import Visitor
@@ -173,7 +173,7 @@ class TestPayloads:
         text = "<b>ä</b>" * 29_000
         id = send(site.server, "emails", text)
         shown = visitor.get(url(id))
-        assert "Only the beginning is shown" in shown.words and len(shown.text) < 6 * payload.SHOWN
+        assert "Only the beginning is shown" in shown.words and len(shown.text) < 6 * messages.SHOWN
         answer, body = download(site, url(id, page="payload"))
         assert body.decode() == text
         assert answer.headers["content-type"] == "text/plain; charset=utf-8" and answer.headers["x-content-type-options"] == "nosniff"

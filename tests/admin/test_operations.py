@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rowq import ManualClock
-from rowq.server.admin import operations, paging
-from rowq.server.admin.checkup import Checkup
+from rowq.server.admin import operations
+from rowq.server.admin import request as requests
+from rowq.server.admin.context import Checkup
 from rowq.server.service import Service
 from rowq.spark.ledger import Ledger
 from rowq.store.dialect import Finding
@@ -100,7 +101,7 @@ class TestConsumers:
         assert "<script>alert" not in shown.text and "&lt;script&gt;alert" in shown.text
 
     def test_they_come_in_pages(self, locked_site: Served, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(paging, "PAGE", 2)
+        monkeypatch.setattr(requests, "PAGE", 2)
         send(locked_site, "emails", 5)
         for number in range(5):
             receive(locked_site, "emails", consumer=f"c{number}")
@@ -172,7 +173,7 @@ class TestActions:
         assert "paused emails" in shown.words and "secret" not in shown.text
 
     def test_they_come_in_pages(self, locked_site: Served, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(paging, "PAGE", 2)
+        monkeypatch.setattr(requests, "PAGE", 2)
         for number in range(5):
             send(locked_site, f"q{number}")
             tell(locked_site, "POST", f"/v1/queues/q{number}/pause")

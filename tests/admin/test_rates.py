@@ -13,8 +13,7 @@ import pytest
 import rowq
 from rowq import Broker, ManualClock
 from rowq.server.admin import rates as module
-from rowq.server.admin.history import DEAD, FAILED, IN, KINDS, OUT, SLOT_MS, SLOTS, History
-from rowq.server.admin.rates import Rates
+from rowq.server.admin.rates import DEAD, FAILED, IN, KINDS, OUT, SLOT_MS, SLOTS, History, Rates
 from rowq.server.auth.authentication import Authenticator
 from rowq.server.service import Service
 from rowq.store.meter import Meter

@@ -10,9 +10,8 @@ from rowq.errors import QueueNotFound, StreamNotFound
 from rowq.model.message import Stats
 from rowq.model.stream import Stream
 from rowq.server.admin import confirmation
-from rowq.server.admin.paging import paged
 from rowq.server.admin.rendering import count, listed
-from rowq.server.admin.request import AdminRequest
+from rowq.server.admin.request import AdminRequest, paged
 from rowq.server.api import consumers, operations, queues
 
 MOST_CONSUMERS = 1_000
@@ -34,7 +33,6 @@ async def show_consumers(request: AdminRequest) -> Response:
         queue=queue,
         queues=sorted({one.queue for one in found}),
         is_full=len(found) >= MOST_CONSUMERS,
-        now=request.service.engine.clock.now(),
         **paged(request, rows),
     )
 
@@ -43,7 +41,7 @@ async def show_streams(request: AdminRequest) -> Response:
     found: list[Stream] = (await request.call(consumers.list_streams)).streams
     counted = await request.context.depths.look()
     rows = [(stream, _lag(stream, counted.stats)) for stream in found]
-    return request.show("operations/streams.html", now=request.service.engine.clock.now(), age_ms=counted.age_ms, **paged(request, rows))
+    return request.show("operations/streams.html", age_ms=counted.age_ms, **paged(request, rows))
 
 
 async def revoke_stream(request: AdminRequest) -> Response:

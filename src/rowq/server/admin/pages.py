@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 from starlette.responses import Response
 
-from rowq.server.admin import dashboard, dead, events, login, message, operations, progress, queue, redrive, resend, send, settings
+from rowq.server.admin import dashboard, dead, events, login, message, operations, progress, queue, redrive, send, settings
 from rowq.server.admin.request import AdminRequest
 from rowq.server.http import asgi
 
@@ -65,8 +65,8 @@ _DEAD = (
     Page("POST", "/queue/{queue}/messages/requeue", redrive.redrive_all),
     Page("DELETE", "/queue/{queue}/messages/{id}", redrive.delete_one),
     Page("POST", "/queue/{queue}/messages/requeue/{id}", redrive.redrive_one),
-    Page("GET", "/queue/{queue}/messages/{id}/resend", resend.show_form),
-    Page("POST", "/queue/{queue}/messages/{id}/resend", resend.resend),
+    Page("GET", "/queue/{queue}/messages/{id}/resend", send.show_resend),
+    Page("POST", "/queue/{queue}/messages/{id}/resend", send.resend),
     Page("GET", "/jobs/{id}", progress.show_job),
     Page("POST", "/jobs/{id}/cancellation", progress.cancel_job),
 )

@@ -10,7 +10,7 @@ from rowq.server.admin.request import AdminRequest
 
 async def show_job(request: AdminRequest) -> Response:
     job = request.context.jobs.find(request.identity, request.path["id"])
-    response = request.show("jobs/job.html", job=job, now=request.service.engine.clock.now())
+    response = request.show("jobs/job.html", job=job)
     if request.is_fragment and not job.is_running:
         response.headers["HX-Refresh"] = "true"  # the open page reloads, and shows how the job ended
     return response

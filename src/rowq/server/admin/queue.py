@@ -140,7 +140,6 @@ async def _show(request: AdminRequest, queue: str, problem: str = "", status: in
         problem=problem,
         is_filtered=is_filtered,
         is_live=not is_filtered and not request.asked("after") and not problem,
-        now=request.service.engine.clock.now(),
     )
     if request.is_fragment and not is_known:
         response.headers["HX-Refresh"] = "true"  # it was deleted while the page was open

@@ -11,16 +11,124 @@ import asyncio
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from math import ceil, log10
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from rowq.model.queue import resolve
-from rowq.server.admin.history import DEAD, FAILED, IN, LATE, OUT, SLOT_MS, SLOTS, History
 from rowq.server.service import Service
 from rowq.store.meter import OTHER
 
 _log = logging.getLogger("rowq.server")
+
+SLOT_MS = 10_000
+SLOTS = 361
+"""An hour, plus the current slot."""
+IN, OUT, FAILED, DEAD, LATE = range(5)
+KINDS = 5
+
+_PER_MINUTE = 60_000 // SLOT_MS
+_MINUTES_OF_ERRORS = 5
+
+
+class Line(Struct, frozen=True):
+    """One line of a chart: its points, and its text for screen readers."""
+
+    name: str
+    label: str
+    path: str
+    count: int
+    """Total of the hour."""
+
+
+class History(Struct, frozen=True):
+    counts: list[array[int]]
+    """By kind, the oldest slot first."""
+
+    @staticmethod
+    def empty() -> History:
+        return History([array("I", [0]) * SLOTS for _ in range(KINDS)])
+
+    @property
+    def came(self) -> float:
+        """Messages per second, in the last minute."""
+        return self._rate(IN)
+
+    @property
+    def done(self) -> float:
+        return self._rate(OUT)
+
+    @property
+    def error_share(self) -> float | None:
+        """Share of failures among the deliveries that ended in the last five minutes; None if none ended."""
+        return self.failures[1] / self.failures[0] if self.failures[0] else None
+
+    @property
+    def failures(self) -> tuple[int, int]:
+        """How many deliveries ended in the last five minutes, and how many of those failed."""
+        newest = _MINUTES_OF_ERRORS * _PER_MINUTE + 1
+        failed = sum(self.counts[FAILED][-newest:])
+        return failed + sum(self.counts[OUT][-newest:]), failed
+
+    @property
+    def died(self) -> int:
+        """Dead letters of the last hour."""
+        return sum(self.counts[DEAD])
+
+    @property
+    def late(self) -> int:
+        """Leases that ran out in the last hour."""
+        return sum(self.counts[LATE])
+
+    @property
+    def is_quiet(self) -> bool:
+        return not any(map(any, self.counts))
+
+    def top(self, slots: int = 3) -> float:
+        """The end of the axis: a round number of messages per second, at or above every point."""
+        highest = max(max(_pooled(self.counts[kind], slots), default=0) for kind in (IN, OUT, FAILED)) * 1000 / (slots * SLOT_MS)
+        return _round_up(highest)
+
+    def lines(self, width: int, height: int, slots: int = 3) -> list[Line]:
+        """Sent, done and failed, with one point for every `slots` slots."""
+        top = self.top(slots) * slots * SLOT_MS / 1000
+        return [
+            Line(name, label, _path(_pooled(self.counts[kind], slots), top, width, height), sum(self.counts[kind]))
+            for kind, name, label in ((IN, "came", "sent"), (OUT, "done", "done"), (FAILED, "failed", "failed"))
+        ]
+
+    def _rate(self, kind: int) -> float:
+        return sum(self.counts[kind][-_PER_MINUTE - 1 :]) / 60
+
+
+def _pooled(values: Sequence[int], slots: int) -> list[int]:
+    """Leaves out the current slot: incomplete, it would look like a drop."""
+    whole = values[:-1]
+    return [sum(whole[start : start + slots]) for start in range(0, len(whole), slots)]
+
+
+def _path(values: list[int], top: float, width: int, height: int) -> str:
+    """An SVG path. A run of equal values becomes one segment."""
+    step = width / max(1, len(values) - 1)
+    heights = [height if not top else height - value / top * height for value in values]
+    points = [
+        f"{round(place * step, 1):g},{round(y, 1):g}"
+        for place, y in enumerate(heights)
+        if not 0 < place < len(heights) - 1 or not heights[place - 1] == y == heights[place + 1]
+    ]
+    return "M" + " L".join(points)
+
+
+def _round_up(value: float) -> float:
+    """To 1, 2 or 5 times a power of ten."""
+    if value <= 0:
+        return 1.0
+    unit: float = 10.0 ** (ceil(log10(value)) - 1)
+    return next(unit * step for step in (1, 2, 5, 10) if unit * step >= value * 0.999999)
+
 
 EVERY = 5.0
 REST = 20
@@ -47,7 +155,7 @@ _KINDS_OF: dict[str, tuple[int, ...]] = {
 """By event. `dead` is not a further failure: the nack, reject, lost lease or expiry before it has been counted."""
 
 
-class _Line(NamedTuple):
+class _Tally(NamedTuple):
     """`times` events of one kind; `who` is the consumer, if known."""
 
     queue: str
@@ -75,7 +183,7 @@ class Rates:
         self._settings_version: int | None = None
         self._unaudited: frozenset[str] = frozenset()
         self._counted: _Totals | None = None
-        self._ours: list[_Line] = []
+        self._ours: list[_Tally] = []
 
     async def follow(self) -> None:
         """Runs until it is cancelled, and retries when the database does not answer."""
@@ -120,7 +228,7 @@ class Rates:
         cut = (self._now + 1) % SLOTS
         return History([ring[cut:] + ring[:cut] for ring in rings])
 
-    def _read(self) -> tuple[list[_Line], int]:
+    def _read(self) -> tuple[list[_Tally], int]:
         """The lines up to where the audit ended at the previous look, and the time of that look. Newer lines may have gaps: on a database
         server, a transaction that is still open may have drawn a lower number."""
         engine = self._service.engine
@@ -132,7 +240,7 @@ class Rates:
         if self._is_known(upto - after):
             lines = self._ours
         else:
-            lines = [_Line(*line) for line in insights.tally_audit(after, upto)] if upto > after else []
+            lines = [_Tally(*line) for line in insights.tally_audit(after, upto)] if upto > after else []
             lines += [line for line in self._ours if line.queue in self._unaudited]
         seen_at = self._ended_at
         self._after, self._end, self._ended_at, self._ours = max(self._after, upto), end, now, ours
@@ -144,7 +252,7 @@ class Rates:
             return False
         return sum(line.times for line in self._ours if line.queue not in self._unaudited) >= lines * _NEARLY_ALL
 
-    def _read_meter(self, now: int) -> list[_Line]:
+    def _read_meter(self, now: int) -> list[_Tally]:
         """What this server has counted since the last look."""
         engine = self._service.engine
         insights, meter = engine.insights, engine.meter
@@ -159,13 +267,13 @@ class Rates:
             return []
         slot = now - now % SLOT_MS
         return [
-            _Line(queue, event, None, slot, count - before)
+            _Tally(queue, event, None, slot, count - before)
             for queue, counts in self._counted.items()
             for event, count in counts.items()
             if ":" not in event and count > (before := known.get(queue, {}).get(event, 0))
         ]
 
-    def _take(self, lines: list[_Line], seen_at: int) -> None:
+    def _take(self, lines: list[_Tally], seen_at: int) -> None:
         """The hour ends at the last complete look; otherwise every chart would end with a drop."""
         self._advance(seen_at // SLOT_MS)
         for line in lines:

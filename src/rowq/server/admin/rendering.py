@@ -1,4 +1,4 @@
-"""How values are shown on a page: times, ages, numbers, payloads. Jinja escapes everything that comes from outside."""
+"""How values are shown on a page: times, ages, numbers, payloads; and its static files. Jinja escapes what comes from outside."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.responses import Response
 
 import rowq
-from rowq.server.admin.files import Static
+from rowq.server.http import asgi
 from rowq.wire import MessageLook
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
@@ -33,6 +36,9 @@ _COLOURS = {
 _MOST_SPACED = 2_000
 """Payloads up to this many bytes are written with spaces in a list: a page has many, and they may be large."""
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+_STATIC = ("admin.css", "admin.js", "htmx.min.js", "rowq.svg")
+_HEADERS = {"cache-control": "public, max-age=31536000, immutable", "x-content-type-options": "nosniff"}
 
 
 class Templates:
@@ -41,20 +47,8 @@ class Templates:
             loader=PackageLoader("rowq.server.admin"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
         self._environment.globals |= {"static": static.url, "version": rowq.__version__}
-        self._environment.filters |= {
-            "number": number,
-            "span": span,
-            "rate": rate,
-            "share": share,
-            "moment": moment,
-            "colour": colour,
-            "pretty": pretty,
-            "bytes": size,
-            "line": line,
-            "brief": brief,
-            "glimpse": glimpse,
-            "visible": visible,
-        }
+        shown = (number, span, rate, share, moment, colour, pretty, line, brief, glimpse, visible)
+        self._environment.filters |= {"bytes": size} | {each.__name__: each for each in shown}
 
     def render(self, template: str, **values: Any) -> str:
         return self._environment.get_template(template).render(**values)
@@ -170,3 +164,31 @@ def visible(text: str) -> str:
 
 def _plain(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else msgspec.to_builtins(value)
+
+
+class _File(NamedTuple):
+    content: bytes
+    kind: str
+    version: str
+
+
+class Static:
+    """The static files, as an ASGI application that needs no login. Their URLs change with their content."""
+
+    def __init__(self) -> None:
+        folder = files("rowq.server.admin") / "static"
+        self._files = {name: _read((folder / name).read_bytes(), name) for name in _STATIC}
+
+    def url(self, name: str) -> str:
+        return f"/static/{name}?v={self._files[name].version}"
+
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
+        file = self._files.get(scope["path_params"]["name"])
+        if file is None or scope["method"] not in ("GET", "HEAD"):
+            await Response(status_code=404, headers={"cache-control": "no-store"})(scope, receive, send)
+            return
+        await Response(file.content, media_type=file.kind, headers=_HEADERS)(scope, receive, send)
+
+
+def _read(content: bytes, name: str) -> _File:
+    return _File(content, _KINDS[name.rpartition(".")[2]], sha256(content).hexdigest()[:12])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
@@ -25,36 +25,25 @@ from rowq.wire import MessageBody, to_prepared
 T = TypeVar("T")
 
 _ROUTE_OF: dict[Any, Route] = {route.handler: route for route in ROUTES if route.handler is not None}
+PAGE = 100
+"""Rows of a long table on one page."""
 _NOTICE = "RowqNotice"
 _NOTICE_SECONDS = 30
 
 
-class AdminRequest:
+class AdminRequest(msgspec.Struct, eq=False):
     """`query` and `form` have every value of a name, in order."""
 
-    def __init__(
-        self,
-        context: AdminContext,
-        visitor: Visitor,
-        *,
-        path: Mapping[str, str],
-        url: str,
-        query: Mapping[str, list[str]],
-        form: Mapping[str, list[str]],
-        headers: Mapping[str, str],
-        address: str,
-        is_secure: bool,
-    ) -> None:
-        self.context = context
-        self.visitor = visitor
-        self.path = path
-        self.url = url
-        """The requested path, without its query."""
-        self.query = query
-        self.form = form
-        self.headers = headers
-        self.address = address
-        self.is_secure = is_secure
+    context: AdminContext
+    visitor: Visitor
+    path: Mapping[str, str]
+    url: str
+    """The requested path, without its query."""
+    query: Mapping[str, list[str]]
+    form: Mapping[str, list[str]]
+    headers: Mapping[str, str]
+    address: str
+    is_secure: bool
 
     @property
     def service(self) -> Service:
@@ -123,6 +112,7 @@ class AdminRequest:
     def show(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """The page; for a fragment, only its inside."""
         notice = self._notice()
+        values.setdefault("now", self.service.engine.clock.now())
         html = self.context.templates.render(template, request=self, notice=notice, **values)
         response = HTMLResponse(html, status)
         response.headers["vary"] = "HX-Request"
@@ -165,3 +155,11 @@ def one_of(value: str, choices: tuple[str, ...], what: str) -> str:
     if value not in choices:
         raise InvalidArgument(f"{value!r} is not a {what}; choose one of: {', '.join(choices)}")
     return value
+
+
+def paged(request: AdminRequest, rows: Sequence[Any]) -> dict[str, Any]:
+    """The rows to show, and what the links to other pages need. An invalid page number means the first page."""
+    asked = request.asked("page")
+    pages = max(1, -(-len(rows) // PAGE))
+    page = min(max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 1, pages)
+    return {"rows": rows[(page - 1) * PAGE : page * PAGE], "count": len(rows), "page": page, "pages": pages}

@@ -1,4 +1,4 @@
-"""Sending a message by hand: the form, its values, and their errors. A dead letter is edited in the same form."""
+"""Sending a message by hand: the form, its values, and their errors. A dead letter is edited in the same form and sent anew."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import binascii
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
 from starlette.responses import Response
 
-from rowq.errors import IdTaken, InvalidArgument, PayloadRejected, PayloadTooLarge, QueueFull
+from rowq.errors import IdTaken, InvalidArgument, MessageNotFound, PayloadRejected, PayloadTooLarge, QueueFull, RowqError
 from rowq.model.duration import to_ms
 from rowq.model.payload import check_encoded
 from rowq.model.queue import check_own_name
 from rowq.model.settings_text import read_backoff, read_duration, write_duration, write_setting
+from rowq.server.admin.dead import queue_of
 from rowq.server.admin.rendering import pretty
 from rowq.server.admin.request import AdminRequest, details_url
-from rowq.server.http.errors import status_of
-from rowq.wire import MessageBody, MessageLook, of_backoff, to_backoff
+from rowq.server.api import dead, messages
+from rowq.server.http.errors import HttpError, status_of
+from rowq.wire import MessageBody, MessageLook, RedriveBody, of_backoff, to_backoff
 
 Typed = dict[str, str]
 """The values of the form, by field name."""
@@ -29,20 +33,6 @@ Problems = dict[str, str]
 """Errors, by field; under "" those of the whole form."""
 
 KINDS = {"json": "JSON", "text": "Text", "base64": "Bytes, in base64"}
-FIELDS = (
-    "payload",
-    "headers",
-    "key",
-    "group",
-    "priority",
-    "delay",
-    "ttl",
-    "deadline",
-    "max_attempts",
-    "backoff",
-    "keys_if_undelivered",
-    "id",
-)
 _MOST_EDITED = 4 << 20
 _ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that do not survive a form: browsers change line ends and drop control characters."""
@@ -63,10 +53,29 @@ async def send(request: AdminRequest) -> Response:
     return request.go(details_url(queue, found), "The message was sent.")
 
 
+async def show_resend(request: AdminRequest) -> Response:
+    queue = queue_of(request)
+    request.identity.check("send", queue)
+    return show(request, queue, typed_of(await _letter(request, queue)), **_options(queue))
+
+
+async def resend(request: AdminRequest) -> Response:
+    queue = queue_of(request)
+    request.identity.check("send", queue)
+    await _letter(request, queue)
+    sent = await send_typed(request, queue, **_options(queue))
+    if isinstance(sent, Response):
+        return sent
+    notice = "Sent as a new message."
+    if request.given("removal"):
+        notice += await _delete(request, queue)
+    return request.go(details_url(queue, sent), notice)
+
+
 async def send_typed(request: AdminRequest, queue: str, **options: Any) -> str | Response:
     """The id of the message; or the form again, with its errors. The options are those of `show`."""
     request.identity.check("send", queue)
-    typed = given(request)
+    typed = {name: request.given(name).replace("\r\n", "\n") for name in ("kind", *FIELDS)}
     body, problems = read(typed)
     if body is None:
         return show(request, queue, typed, problems, **options)
@@ -102,10 +111,6 @@ def show(
         also=also,
         is_ticked=bool(also and request.given(also[0])),
     )
-
-
-def given(request: AdminRequest) -> Typed:
-    return {name: request.given(name).replace("\r\n", "\n") for name in ("kind", *FIELDS)}
 
 
 def typed_of(message: MessageLook) -> Typed:
@@ -232,6 +237,7 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "id": ("id", _keep),
 }
 """How each field except the payload is read, and its name in the API."""
+FIELDS = ("payload", *_READERS)
 
 
 def _field_in(sentence: str) -> str:
@@ -247,3 +253,32 @@ def _blamed(error: Exception) -> str:
         case IdTaken():
             return "id"
     return ""
+
+
+async def _letter(request: AdminRequest, queue: str) -> MessageLook:
+    with suppress(MessageNotFound):
+        letter: MessageLook = await request.call(messages.get_message, query=messages.MessageQuery(queue), id=request.path["id"])
+        if letter.state == "dead":
+            return letter
+    raise HttpError(
+        HTTPStatus.NOT_FOUND, "not_found.message", f"{request.path['id']!r} is not, or is no longer, a dead letter of {queue!r}"
+    )
+
+
+async def _delete(request: AdminRequest, queue: str) -> str:
+    """The new message is already durable, so nothing is lost if this fails."""
+    try:
+        count = (await request.call(dead.remove, body=RedriveBody(ids=[request.path["id"]]), queue=queue)).count
+    except RowqError as error:
+        return f" The dead letter is still there: {error}"
+    request.context.depths.stale(queue)
+    return " The dead letter was deleted." if count else " The dead letter was already gone: it was redriven or deleted meanwhile."
+
+
+def _options(queue: str) -> dict[str, Any]:
+    return {
+        "title": "Edit and resend",
+        "label": "Send as a new message",
+        "back": f"/queue/{queue}-dlq/",
+        "also": ("removal", "Delete the dead letter once this is sent"),
+    }
