@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from rowq.model.message import Stats
+
 _SENT_AT = 1_767_225_600_000
 _ID = "019b76da-a800-7000-8000-00000000002a"
 _RECEIPT = f"{_ID}.1f0c5a7be8d24396"
@@ -55,17 +59,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "create_api_key": {"usual": {"name": "sender", "scopes": ["send"], "queues": ["emails", "orders.*"]}},
 }
 
-_STATS = {
-    "queue": "emails",
-    "ready": 1,
-    "scheduled": 0,
-    "leased": 0,
-    "blocked": 0,
-    "dead": 0,
-    "finished": 0,
-    "oldest_ready_at": _SENT_AT,
-    "paused": False,
-}
+_STATS = msgspec.to_builtins(Stats(queue="emails", ready=1, oldest_ready_at=_SENT_AT))
 _LOOK = {
     "id": "welcome-42",
     "queue": "emails",

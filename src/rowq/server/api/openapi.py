@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, get_args, get_type_hints
 
@@ -29,6 +29,18 @@ _PATHS = {
 _REQUEST_KEY = "^[!-~](?:[ -~]{0,253}[!-~])?$"
 _SCOPES = {"send": "`send`", "receive": "`receive`", "look": "`receive`", "metrics": "`metrics`"}
 _HEADERS = {401: "WWW-Authenticate", 429: "Retry-After"}
+_SHORT_LIVED = "From POST /v1/tokens; valid for a minute, and for GET only."
+_SECURITY = {
+    "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    "Bearer": {"type": "http", "scheme": "bearer"},
+    "Basic": {"type": "http", "scheme": "basic", "description": "The key's name, and its secret as the password."},
+    "Token": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "token",
+        "description": "From POST /v1/tokens; valid for a minute, and for GET only.",
+    },
+}
 
 Json = dict[str, Any]
 
@@ -39,30 +51,13 @@ def describe(routes: Sequence[Route], *, with_keys: bool) -> Json:
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, with_keys)
     used = {status for route in routes for status in _statuses(route, with_keys)}
-    components: Json = {
-        "schemas": _schemas(routes),
-        "responses": {_refusal_name(status): _refusal(status) for status in sorted(used)},
-    }
+    components: Json = {"schemas": _schemas(routes), "responses": dict(_refusal(status) for status in sorted(used))}
     if with_keys:
-        components["securitySchemes"] = {
-            "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-            "Bearer": {"type": "http", "scheme": "bearer"},
-            "Basic": {"type": "http", "scheme": "basic", "description": "The key's name, and its secret as the password."},
-            "Token": {
-                "type": "apiKey",
-                "in": "query",
-                "name": "token",
-                "description": "From POST /v1/tokens; valid for a minute, and for GET only.",
-            },
-        }
+        components["securitySchemes"] = _SECURITY
+    about = {"title": "rowq", "version": rowq.__version__, "description": descriptions.ABOUT}
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "rowq",
-            "version": rowq.__version__,
-            "description": descriptions.ABOUT,
-            "license": {"name": "MIT", "identifier": "MIT"},
-        },
+        "info": {**about, "license": {"name": "MIT", "identifier": "MIT"}},
         "servers": [{"url": "/"}],
         "tags": [{"name": name, "description": text} for name, text in descriptions.TAGS.items()],
         "paths": paths,
@@ -71,18 +66,22 @@ def describe(routes: Sequence[Route], *, with_keys: bool) -> Json:
 
 
 def _operation(route: Route, with_keys: bool) -> Json:
+    refusals = {
+        str(status): {"$ref": f"#/components/responses/{descriptions.REFUSALS[status][0]}"} for status in _statuses(route, with_keys)
+    }
     operation: Json = {
         "operationId": route.operation,
         "tags": [route.tag],
         "summary": route.summary,
         "description": " ".join(filter(None, (route.note, _needs(route) if with_keys else ""))),
-        "parameters": [*_path_parameters(route), *_header_parameters(route), *_query_parameters(route)],
-        "responses": {str(route.status): _answer(route), **{str(status): _refusal_ref(status) for status in _statuses(route, with_keys)}},
+        "parameters": list(_parameters(route)),
+        "responses": {str(route.status): _answer(route), **refusals},
     }
     if route.body is not None:
+        shown = {name: {"value": value} for name, value in examples.BODIES[route.operation].items()}
         operation["requestBody"] = {
-            "required": _is_required(route.body),
-            "content": {JSON: {"schema": _ref(route.body), "examples": _named(examples.BODIES[route.operation])}},
+            "required": route.body is SendBody or any(field.required for field in msgspec.structs.fields(route.body)),
+            "content": {JSON: {"schema": _ref(route.body), "examples": shown}},
         }
     if with_keys:
         ways = ["ApiKey", "Bearer", "Basic", *(["Token"] if route.media == EVENTS else [])]
@@ -105,49 +104,27 @@ def _needs(route: Route) -> str:
     return f"Needs a key with {scope}{', for all queues' if route.of_the_whole else ''}."
 
 
-def _path_parameters(route: Route) -> list[Json]:
-    return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "description": descriptions.PARAMETERS[name],
-            "schema": schema,
-            "example": examples.PATHS[name],
-        }
-        for name, schema in _PATHS.items()
-        if f"{{{name}}}" in route.path
-    ]
-
-
-def _header_parameters(route: Route) -> list[Json]:
-    if route.body is not SendBody:
-        return []
-    name = "Idempotency-Key"
-    return [
-        {"name": name, "in": "header", "description": descriptions.PARAMETERS[name], "schema": {"type": "string", "pattern": _REQUEST_KEY}}
-    ]
-
-
-def _query_parameters(route: Route) -> list[Json]:
+def _parameters(route: Route) -> Iterator[Json]:
+    texts = descriptions.PARAMETERS
+    for name, schema in _PATHS.items():
+        if f"{{{name}}}" in route.path:
+            needed = {"name": name, "in": "path", "required": True, "description": texts[name]}
+            yield {**needed, "schema": schema, "example": examples.PATHS[name]}
+    if route.body is SendBody:
+        name = "Idempotency-Key"
+        yield {"name": name, "in": "header", "description": texts[name], "schema": {"type": "string", "pattern": _REQUEST_KEY}}
     if route.query is None:
-        return []
+        return
     _, components = msgspec.json.schema_components([route.query], ref_template=_REF)
     schema = components[route.query.__name__]
     shown = examples.QUERIES.get(route.operation, {})
-    parameters = []
     for name, given in schema["properties"].items():
         parameter: Json = {"name": name, "in": "query", "required": name in schema["required"], "schema": _without_null(given)}
-        parameter["description"] = descriptions.PARAMETERS.get(f"{route.operation}.{name}") or descriptions.PARAMETERS[name]
+        parameter["description"] = texts.get(f"{route.operation}.{name}") or texts[name]
         if name in shown:
-            is_list = parameter["schema"].get("type") == "array"
-            parameter["example"] = [shown[name]] if is_list else _typed(parameter["schema"], shown[name])
-        parameters.append(parameter)
-    return parameters
-
-
-def _typed(schema: Json, text: str) -> str | int:
-    return int(text) if schema.get("type") == "integer" else text
+            kind = parameter["schema"].get("type")
+            parameter["example"] = [shown[name]] if kind == "array" else int(shown[name]) if kind == "integer" else shown[name]
+        yield parameter
 
 
 def _without_null(schema: Json) -> Json:
@@ -197,23 +174,15 @@ def _statuses(route: Route, with_keys: bool) -> list[int]:
     return sorted(found)
 
 
-def _refusal(status: int) -> Json:
-    _, text, codes = descriptions.REFUSALS[status]
+def _refusal(status: int) -> tuple[str, Json]:
+    name, text, codes = descriptions.REFUSALS[status]
     refusal: Json = {
         "description": f"{text} Codes: {', '.join(f'`{code}`' for code in codes)}.",
         "content": {JSON: {"schema": _ref(Problem), "example": {"code": codes[0], "error": text}}},
     }
     if status in _HEADERS:
         refusal["headers"] = {_HEADERS[status]: {"required": True, "schema": {"type": "string"}}}
-    return refusal
-
-
-def _refusal_ref(status: int) -> Json:
-    return {"$ref": f"#/components/responses/{_refusal_name(status)}"}
-
-
-def _refusal_name(status: int) -> str:
-    return descriptions.REFUSALS[status][0]
+    return name, refusal
 
 
 def _schemas(routes: Sequence[Route]) -> Json:
@@ -285,13 +254,5 @@ def _structs(kinds: Iterable[Any]) -> dict[str, type[Struct]]:
     return found
 
 
-def _is_required(body: type[Struct]) -> bool:
-    return body is SendBody or any(field.required for field in msgspec.structs.fields(body))
-
-
 def _ref(kind: Any) -> Json:
     return {"$ref": _REF.format(name=kind.__name__)}
-
-
-def _named(values: Json) -> Json:
-    return {name: {"value": value} for name, value in values.items()}
