@@ -31,6 +31,9 @@ from rowq.transfer.line import Read
 _TO_BE_DONE = (rowq.State.LEASED, rowq.State.READY, rowq.State.SCHEDULED, rowq.State.BLOCKED)
 _IN_ORDER = (*_TO_BE_DONE, rowq.State.DEAD, rowq.State.FINISHED)
 _EVERY = 1000
+BATCH_LINES = 500
+BATCH_BYTES = 4 << 20
+_POSITION = re.compile(r"position (\d+)")
 
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="A file, or - for stdin and stdout; the default.", show_default=False)]
 FileOption = Annotated[Path | None, typer.Option("--file", metavar="FILE", help="The same as FILE, if no QUEUE is given.")]
@@ -120,11 +123,6 @@ def _check_is_queue(queue: str | None, file: Path | None) -> None:
 def _shares_the_screen(file: Path | None) -> bool:
     """A progress bar would disturb a dump to the terminal."""
     return not files.is_named(file) and sys.stdout.isatty()
-
-
-BATCH_LINES = 500
-BATCH_BYTES = 4 << 20
-_POSITION = re.compile(r"position (\d+)")
 
 
 class Loading:
