@@ -34,6 +34,7 @@ import msgspec
 import rowq
 from rowq.model.draft import MAX_HEADER_BYTES, Prepared
 from rowq.store.dialect import Row
+from rowq.store.row import DeliveryRow
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -47,8 +48,6 @@ MAX_LINKS = 128
 """The SDK's default limit per span."""
 _NAMES = (b"traceparent", b"tracestate")
 _MARK = b'"traceparent"'
-_HEADERS = 7
-"""The index of the encoded headers in a row of Receive.result."""
 
 _headers = msgspec.json.Decoder(dict[str, str])
 
@@ -145,8 +144,8 @@ class Tracing:
 
     def _origins(self, rows: Sequence[Row]) -> Iterator[SpanContext]:
         for row in rows[:MAX_LINKS]:
-            if row[_HEADERS] and _MARK in bytes(row[_HEADERS]):
-                context = self._propagator.extract(_headers.decode(row[_HEADERS]))
+            if row[DeliveryRow.HEADERS] and _MARK in bytes(row[DeliveryRow.HEADERS]):
+                context = self._propagator.extract(_headers.decode(row[DeliveryRow.HEADERS]))
                 origin = self._trace.get_current_span(context).get_span_context()
                 if origin.is_valid:
                     yield origin

@@ -23,13 +23,9 @@ from rowq.store.locked_message import hold
 from rowq.store.meter import Tally
 from rowq.store.notify.notifier import Place
 from rowq.store.policy import Policies
+from rowq.store.row import DeliveryRow, ReadyRow
 from rowq.store.transaction import Transaction
 from rowq.store.transition import expire
-
-_SEQ, _TOKEN, _UNTIL, _PRIORITY = 0, 3, 4, 11
-"""Columns in the rows of a claim, which are those of `row.to_deliveries`."""
-_HEAD = 13
-"""The column after those, present if a share was claimed."""
 
 
 def claim(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None = None) -> None:
@@ -51,7 +47,7 @@ def claim_all_or_none(tx: Transaction, queue: str, calls: list[Receive], policy:
     rows = _take(tx, queue, slots)
     if not rows and slots.share is not None:
         rows = _take(tx, queue, msgspec.structs.replace(slots, share=None))
-    if rows and rows[0][_TOKEN] is None:
+    if rows and rows[0][DeliveryRow.TOKEN] is None:
         return False
     _hand_out(tx, rows, empty)
     return True
@@ -61,7 +57,7 @@ def _fill(tx: Transaction, queue: str, empty: list[Receive], policy: Policy, sha
     """Gives each slot a message; returns the calls whose message had expired."""
     slots = _slots(tx, empty, policy, share)
     rows = _take(tx, queue, slots)
-    locked = [number for number, row in enumerate(rows) if row[_TOKEN] is None]
+    locked = [number for number, row in enumerate(rows) if row[DeliveryRow.TOKEN] is None]
     left = _lease_locked(tx, rows, locked, empty, slots, policy) if locked else []
     _hand_out(tx, rows, empty)
     return left
@@ -71,9 +67,9 @@ def _take(tx: Transaction, queue: str, slots: Slots) -> list[Row]:
     def take(place: Place) -> Taken:
         rows = tx.session.claim(queue, place, slots, tx.now)
         if slots.share is not None:
-            return [row[:_HEAD] for row in rows], rows[0][_HEAD:] if rows else None
-        is_leased = rows and (rows[0][_TOKEN] is not None or not slots.is_all_or_none)
-        return rows, (-rows[-1][_PRIORITY], rows[-1][_SEQ]) if is_leased else None
+            return [row[: DeliveryRow.END] for row in rows], rows[0][DeliveryRow.END :] if rows else None
+        is_leased = rows and (rows[0][DeliveryRow.TOKEN] is not None or not slots.is_all_or_none)
+        return rows, (-rows[-1][DeliveryRow.PRIORITY], rows[-1][DeliveryRow.SEQ]) if is_leased else None
 
     return tx.heads.take(queue, tx.lowest.get(queue), take, is_choosy=slots.share is not None)
 
@@ -84,7 +80,7 @@ def _hand_out(tx: Transaction, rows: list[Row], empty: list[Receive]) -> None:
     while start < len(rows):
         call = empty[start]
         end = start + empty.count(call)  # the slots of a call are adjacent
-        _give(tx, call, [row for row in rows[start:end] if row[_TOKEN] is not None])
+        _give(tx, call, [row for row in rows[start:end] if row[DeliveryRow.TOKEN] is not None])
         start = end
 
 
@@ -92,10 +88,12 @@ def _give(tx: Transaction, call: Receive, rows: list[Row]) -> None:
     if not rows:
         return
     call.result = [*(call.result or ()), *rows]
-    tx.wakes_at(call.topic, min([row[_UNTIL] for row in rows]))
+    tx.wakes_at(call.topic, min([row[DeliveryRow.UNTIL] for row in rows]))
     if tx.tally is not None:
         tx.tally.counts[call.queue, "delivered"] += len(rows)
-        tx.tally.delivered.append((call.queue, [(row[_SEQ], row[2] - 1, row[8]) for row in rows]))
+        tx.tally.delivered.append(
+            (call.queue, [(row[DeliveryRow.SEQ], row[DeliveryRow.ATTEMPT] - 1, row[DeliveryRow.SENT_AT]) for row in rows])
+        )
 
 
 def _slots(tx: Transaction, empty: list[Receive], policy: Policy, share: Share | None, *, is_all_or_none: bool = False) -> Slots:
@@ -118,17 +116,17 @@ def _slots(tx: Transaction, empty: list[Receive], policy: Policy, share: Share |
 def _lease_locked(tx: Transaction, rows: list[Row], locked: list[int], empty: list[Receive], slots: Slots, policy: Policy) -> list[Receive]:
     """Leases the locked messages that may be delivered, replacing their entries in `rows`, and moves the others out of the queue."""
     mode = empty[0].delivery or policy.delivery
-    full = {row[_SEQ]: row for row in tx.session.rows("look_at_ready", seqs=[rows[number][_SEQ] for number in locked])}
+    full = {row[ReadyRow.SEQ]: row for row in tx.session.rows("look_at_ready", seqs=[rows[number][DeliveryRow.SEQ] for number in locked])}
     ended: list[int] = []
     left: list[Receive] = []
     for number in locked:
-        call, row = empty[number], full[rows[number][_SEQ]]
+        call, row = empty[number], full[rows[number][DeliveryRow.SEQ]]
         if is_ended(row, tx.now, mode):
-            ended.append(row[_SEQ])
+            ended.append(row[ReadyRow.SEQ])
             left.append(call)
         else:
             end = _lease_one(tx, call, row, slots.tokens[number], slots.untils[number], slots.mark, policy)
-            rows[number] = (row[0], call.queue, row[3] + 1, slots.tokens[number], end, *row[7:15])
+            rows[number] = (row[ReadyRow.SEQ], call.queue, row[ReadyRow.ATTEMPTS] + 1, slots.tokens[number], end, *row[ReadyRow.BODY])
     if ended:
         route_out(tx, ended, policy, mode)
     return left
@@ -136,8 +134,10 @@ def _lease_locked(tx: Transaction, rows: list[Row], locked: list[int], empty: li
 
 def _lease_one(tx: Transaction, call: Receive, row: Row, token: int, until: int, mark: int, policy: Policy) -> int:
     """Leases a message that has a TTL or deadline; returns the end of its lease."""
-    seq, ranking, position, attempts, expires_at, error, marks = row[:7]
-    end = lifecycle.lease_until(tx.now, until - tx.now, row[10] + row[15]) if marks & HAS_DEADLINE else until
+    seq, ranking, position, attempts, expires_at, error, marks = row[: ReadyRow.MARKS + 1]
+    end = (
+        lifecycle.lease_until(tx.now, until - tx.now, row[ReadyRow.SENT_AT] + row[ReadyRow.DEADLINE_MS]) if marks & HAS_DEADLINE else until
+    )
     tx.changes["delete_ready"].append((call.queue, ranking, position, seq))
     if position != seq:
         tx.changes["delete_moved"].append(seq)
@@ -151,12 +151,14 @@ def _lease_one(tx: Transaction, call: Receive, row: Row, token: int, until: int,
 def count(tally: Tally, call: Receive, rows: list[Row]) -> None:
     tally.counts[call.queue, "delivered"] += len(rows)
     if not call.from_dead:
-        tally.delivered.append((call.queue, [(row[0], row[3], row[10] + row[16]) for row in rows]))
+        tally.delivered.append(
+            (call.queue, [(row[ReadyRow.SEQ], row[ReadyRow.ATTEMPTS], row[ReadyRow.SENT_AT] + row[ReadyRow.DELAY_MS]) for row in rows])
+        )
 
 
 def is_ended(row: Row, now: int, mode: DeliveryMode) -> bool:
     """Whether a ready message is past its TTL or deadline and may not be delivered."""
-    expires_at, sent_at, deadline_ms = row[4], row[10], row[15]
+    expires_at, sent_at, deadline_ms = row[ReadyRow.EXPIRES_AT], row[ReadyRow.SENT_AT], row[ReadyRow.DEADLINE_MS]
     return (expires_at is not None and expires_at <= now) or (
         mode == "at_most_once" and deadline_ms is not None and sent_at + deadline_ms <= now
     )

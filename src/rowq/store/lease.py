@@ -18,9 +18,12 @@ from rowq.store.dialect import Row
 from rowq.store.due_time import AHEAD_MS, FOR_EVER
 from rowq.store.head_hint import BEGINNING, Taken
 from rowq.store.notify.notifier import Place
+from rowq.store.row import DeliveryRow, ReadyRow
 from rowq.store.transaction import Look, Transaction
 
 _SOME_MORE = 100
+_DEAD_SEQ, _DEAD_DIED_AT = 0, 5
+"""Columns of take_dead."""
 _COMMON = ("queue", "lease_until", "consumer", "leased_at", "attempts", "marks")
 
 
@@ -80,15 +83,15 @@ def _ready_rows(tx: Transaction, queue: str, policy: Policy, mode: DeliveryMode,
     """Yields ready rows that may be delivered. Those past their time are moved out, and later rows take their place."""
     while wanted > 0:
         rows = _take(tx, queue, wanted) if share is None else take_own(tx, queue, share, wanted)
-        ended = [row[0] for row in rows if is_ended(row, tx.now, mode)]
+        ended = [row[ReadyRow.SEQ] for row in rows if is_ended(row, tx.now, mode)]
         if ended:
             left_out = set(ended)
-            rows = [row for row in rows if row[0] not in left_out]
+            rows = [row for row in rows if row[ReadyRow.SEQ] not in left_out]
         if ended or share or not tx.session.is_alone:
-            tx.changes["delete_ready"].extend([(queue, row[1], row[2], row[0]) for row in rows])
+            tx.changes["delete_ready"].extend([(queue, row[ReadyRow.RANKING], row[ReadyRow.POSITION], row[ReadyRow.SEQ]) for row in rows])
         else:
             _delete_runs(tx, queue, rows)
-        tx.changes["delete_moved"].extend([row[0] for row in rows if row[2] != row[0]])
+        tx.changes["delete_moved"].extend([row[ReadyRow.SEQ] for row in rows if row[ReadyRow.POSITION] != row[ReadyRow.SEQ]])
         wanted -= len(rows)
         yield from rows
         if not ended:
@@ -103,7 +106,7 @@ def _take(tx: Transaction, queue: str, limit: int) -> list[Row]:
 
     def take(place: Place) -> Taken:
         rows = session.take_ready(queue, place, limit)
-        return rows, None if not rows else (rows[-1][1], rows[-1][2])
+        return rows, None if not rows else rows[-1][ReadyRow.RANKING : ReadyRow.POSITION + 1]
 
     return tx.heads.take(queue, tx.lowest.get(queue), take)
 
@@ -112,8 +115,10 @@ def _delete_runs(tx: Transaction, queue: str, rows: list[Row]) -> None:
     """The taken rows are contiguous in the index within each priority: one statement per priority deletes them."""
     start = 0
     for end in range(1, len(rows) + 1):
-        if end == len(rows) or rows[end][1] != rows[start][1]:
-            tx.changes["delete_ready_run"].append((queue, rows[start][1], rows[start][2], rows[end - 1][2]))
+        if end == len(rows) or rows[end][ReadyRow.RANKING] != rows[start][ReadyRow.RANKING]:
+            tx.changes["delete_ready_run"].append(
+                (queue, *rows[start][ReadyRow.RANKING : ReadyRow.POSITION + 1], rows[end - 1][ReadyRow.POSITION])
+            )
             start = end
 
 
@@ -122,13 +127,13 @@ def _dead_rows(tx: Transaction, queue: str, policy: Policy, wanted: int) -> Iter
     cutoff = tx.now - policy.dlq_ttl_ms if policy.dlq_ttl_ms else -1
     while wanted > 0:
         rows = tx.session.rows("take_dead", queue=queue, now=tx.now, limit=wanted)
-        kept = [row for row in rows if row[5] > cutoff]
-        tx.changes["delete_dead"].extend([(queue, row[0]) for row in kept])
+        kept = [row for row in rows if row[_DEAD_DIED_AT] > cutoff]
+        tx.changes["delete_dead"].extend([(queue, row[_DEAD_SEQ]) for row in kept])
         wanted -= len(kept)
         yield from kept
         if len(kept) == len(rows):
             return
-        expiry.remove_dead(tx, queue, [row[0] for row in rows if row[5] <= cutoff])
+        expiry.remove_dead(tx, queue, [row[_DEAD_SEQ] for row in rows if row[_DEAD_DIED_AT] <= cutoff])
 
 
 def _hand_out(tx: Transaction, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:
@@ -138,14 +143,14 @@ def _hand_out(tx: Transaction, call: Receive, policy: Policy, rows: Iterator[Row
     lease_ms = call.lease_ms or policy.lease_ms
     handed = (_lease_dead if call.from_dead else _lease_ready)(tx, call, chosen, lease_ms)
     if handed:
-        tx.wakes_at(call.topic, min([row[4] for row in handed]))
+        tx.wakes_at(call.topic, min([row[DeliveryRow.UNTIL] for row in handed]))
     if tx.tally is not None and handed:
         count(tx.tally, call, chosen)
     if policy.audit and len(handed) == 1:
-        seq, queue, attempt = handed[0][:3]
+        seq, queue, attempt = handed[0][: DeliveryRow.TOKEN]
         tx.changes["insert_audit"].append((tx.now, queue, seq, "delivered", attempt, call.consumer or tx.actor, None))
     elif policy.audit and handed:
-        tx.delivered[tx.actor].extend([row[0] for row in handed])
+        tx.delivered[tx.actor].extend([row[DeliveryRow.SEQ] for row in handed])
     return handed
 
 
@@ -155,24 +160,24 @@ def _lease_ready(tx: Transaction, call: Receive, rows: list[Row], lease_ms: int)
     mode_mark = MODE_MARKS[call.delivery] if call.delivery else 0
     tokens = new_tokens(len(rows))
     if len(rows) > 1 and _are_alike(rows):
-        leases = dict(zip([row[0] for row in rows], tokens, strict=True))
-        attempts = rows[0][3] + 1
+        leases = dict(zip([row[ReadyRow.SEQ] for row in rows], tokens, strict=True))
+        attempts = rows[0][ReadyRow.ATTEMPTS] + 1
         common = (queue, until, consumer, now, attempts, mode_mark)
         tx.session.insert_leased_alike(leases, dict(zip(_COMMON, common, strict=True)))
-        return [(row[0], queue, attempts, token, until, *row[7:15]) for row, token in zip(rows, tokens, strict=True)]
+        return [(row[ReadyRow.SEQ], queue, attempts, token, until, *row[ReadyRow.BODY]) for row, token in zip(rows, tokens, strict=True)]
     handed = []
     for row, token in zip(rows, tokens, strict=True):
-        seq, _, _, attempts, expires_at, error, marks = row[:7]
-        end = lifecycle.lease_until(now, lease_ms, row[10] + row[15]) if marks & HAS_DEADLINE else until
+        seq, _, _, attempts, expires_at, error, marks = row[: ReadyRow.MARKS + 1]
+        end = lifecycle.lease_until(now, lease_ms, row[ReadyRow.SENT_AT] + row[ReadyRow.DEADLINE_MS]) if marks & HAS_DEADLINE else until
         tx.changes["insert_leased"].append((seq, queue, end, token, consumer, now, attempts + 1, expires_at, error, marks | mode_mark))
-        handed.append((seq, queue, attempts + 1, token, end, *row[7:15]))
+        handed.append((seq, queue, attempts + 1, token, end, *row[ReadyRow.BODY]))
     return handed
 
 
 def _are_alike(rows: list[Row]) -> bool:
     """The usual case: the same number of attempts, and no expiry, error or marks."""
-    first = rows[0][3:7]
-    return first[1:] == (None, None, 0) and [row[3:7] for row in rows].count(first) == len(rows)
+    first = rows[0][ReadyRow.ATTEMPTS : ReadyRow.MARKS + 1]
+    return first[1:] == (None, None, 0) and [row[ReadyRow.ATTEMPTS : ReadyRow.MARKS + 1] for row in rows].count(first) == len(rows)
 
 
 def _lease_dead(tx: Transaction, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:

@@ -14,6 +14,28 @@ from rowq.model.payload import decode, decode_json
 from rowq.model.retry import Backoff
 from rowq.store.dialect import Row
 
+
+class DeliveryRow:
+    """Positions in a row of a receive. Rows of hot queries stay tuples: a named tuple for each would cost more than two percent."""
+
+    SEQ, QUEUE, ATTEMPT, TOKEN, UNTIL, FORMAT, PAYLOAD, HEADERS, SENT_AT, KEY, GROUP, PRIORITY, OWN_ID = range(13)
+    END = 13
+
+
+class ReadyRow:
+    """Positions in a row of `{ready_row}` in leasing.sql; BODY are the columns of a delivery from FORMAT on."""
+
+    SEQ, RANKING, POSITION, ATTEMPTS, EXPIRES_AT, ERROR, MARKS = range(7)
+    BODY = slice(7, 15)
+    SENT_AT, DEADLINE_MS, DELAY_MS = 10, 15, 16
+
+
+class LeasedRow:
+    """Positions in a row of `lock_leased`."""
+
+    SEQ, TOKEN, QUEUE, MARKS, HAS_EXTRAS, ATTEMPTS, CONSUMER, LEASED_AT = range(8)
+
+
 _headers = msgspec.json.Decoder(dict[str, str]).decode
 _backoff = msgspec.json.Decoder(Backoff).decode
 

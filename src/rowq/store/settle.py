@@ -13,6 +13,7 @@ from rowq.store import groups
 from rowq.store.call import Receive, Settle
 from rowq.store.dialect import Acks, Row
 from rowq.store.locked_message import LockedMessage, hold_leased
+from rowq.store.row import DeliveryRow, LeasedRow
 from rowq.store.transaction import Transaction
 from rowq.store.transition import move, policy_of_lease
 
@@ -23,7 +24,7 @@ def settle(tx: Transaction, calls: list[Settle], *, promotes_next: bool = True) 
     """`promotes_next=False` if more batches follow: the caller then promotes the next message of each group at the end."""
     done = ack_at_once(tx, calls) if tx.session.does_at_once else set()
     seqs = [receipt[0] for call in calls for receipt in call.receipts if receipt not in done and receipt not in call.done]
-    leased = {row[0]: row for row in tx.session.rows("lock_leased", seqs=seqs)} if seqs else {}
+    leased = {row[LeasedRow.SEQ]: row for row in tx.session.rows("lock_leased", seqs=seqs)} if seqs else {}
     missing: set[int] = set()
     for call in calls:
         tx.act_for(call.actor)
@@ -57,7 +58,13 @@ def _resolve(tx: Transaction, call: Settle) -> None:
 def release(tx: Transaction, calls: list[Receive]) -> None:
     """Returns messages leased to callers that have gone away. Those delivered at most once stay leased: they might be delivered twice."""
     good = [call for call in calls if (call.delivery or tx.policy(call.queue).delivery) != "at_most_once"]
-    settle(tx, [Settle([(row[0], row[3]) for row in call.result or ()], Nack(counts=False, delay=0)) for call in good])
+    settle(
+        tx,
+        [
+            Settle([(row[DeliveryRow.SEQ], row[DeliveryRow.TOKEN]) for row in call.result or ()], Nack(counts=False, delay=0))
+            for call in good
+        ],
+    )
 
 
 def ack_at_once(tx: Transaction, calls: list[Settle]) -> set[Receipt]:
@@ -101,18 +108,18 @@ def _ack(tx: Transaction, call: Settle, leased: dict[int, Row], missing: set[int
             continue
         seq, token = receipt
         row = leased.get(seq)
-        if row is None or row[1] != token or not _is_reached(call, row):
+        if row is None or row[LeasedRow.TOKEN] != token or not _is_reached(call, row):
             outcomes.append(_refused(call, row, seq, missing))
             continue
-        policy = tx.policy(row[2])
+        policy = tx.policy(row[LeasedRow.QUEUE])
         del leased[seq]  # a second settlement in this batch is too late
-        if row[4] or row[3] & ~HARMLESS or policy.keep != "none":
+        if row[LeasedRow.HAS_EXTRAS] or row[LeasedRow.MARKS] & ~HARMLESS or policy.keep != "none":
             looked_at.append(seq)
         else:
             gone.append(seq)
             if tally is not None:
-                tally.counts[row[2], "acked"] += 1
-                tally.acked.append((row[2], row[7]))
+                tally.counts[row[LeasedRow.QUEUE], "acked"] += 1
+                tally.acked.append((row[LeasedRow.QUEUE], row[LeasedRow.LEASED_AT]))
             if policy.audit:
                 audited.append(row)
         outcomes.append(Outcome.DONE)
@@ -130,14 +137,14 @@ def _audit_acks(tx: Transaction, rows: list[Row]) -> None:
         seq, _, queue, _, _, attempts, consumer, _ = rows[0]
         tx.changes["insert_audit"].append((tx.now, queue, seq, "acked", attempts, consumer or tx.actor, None))
     elif rows:
-        tx.session.write("audit_acked", seqs=[row[0] for row in rows], at=tx.now, actor=tx.actor)
+        tx.session.write("audit_acked", seqs=[row[LeasedRow.SEQ] for row in rows], at=tx.now, actor=tx.actor)
 
 
 def _settle(tx: Transaction, call: Settle, leased: dict[int, Row], missing: set[int]) -> None:
     outcomes = []
     for seq, token in call.receipts:
         row = leased.get(seq)
-        if row is None or row[1] != token or not _is_reached(call, row):
+        if row is None or row[LeasedRow.TOKEN] != token or not _is_reached(call, row):
             outcomes.append(_refused(call, row, seq, missing))
         else:
             _settle_one(tx, call, row, leased)
@@ -146,7 +153,7 @@ def _settle(tx: Transaction, call: Settle, leased: dict[int, Row], missing: set[
 
 
 def _is_reached(call: Settle, row: Row) -> bool:
-    return call.reaches is None or call.reaches(row[2])
+    return call.reaches is None or call.reaches(row[LeasedRow.QUEUE])
 
 
 def _refused(call: Settle, row: Row | None, seq: int, missing: set[int]) -> Outcome:
@@ -157,7 +164,7 @@ def _refused(call: Settle, row: Row | None, seq: int, missing: set[int]) -> Outc
 
 
 def _settle_one(tx: Transaction, call: Settle, row: Row, leased: dict[int, Row]) -> None:
-    seq, settlement = row[0], call.settlement
+    seq, settlement = row[LeasedRow.SEQ], call.settlement
     if isinstance(settlement, Extend):
         call.until[seq] = _extend(tx, row, settlement)
         return
@@ -176,7 +183,7 @@ def conclude(tx: Transaction, held: LockedMessage, settlement: Settlement, *, is
 
 
 def _extend(tx: Transaction, row: Row, extend: Extend) -> int:
-    held = hold_leased(tx.session, [row[0]])[0]
+    held = hold_leased(tx.session, [row[LeasedRow.SEQ]])[0]
     deadline = held.deadline if held.reason is None else None  # a dead letter is past all deadlines
     until = lifecycle.lease_until(tx.now, extend.lease_ms or tx.policy(held.queue).lease_ms, deadline)
     tx.session.write("extend_lease", lease_until=until, seq=held.seq)

@@ -29,6 +29,7 @@ from rowq.server.http.patience import ClientGone, first_of, is_gone
 from rowq.server.service import Service
 from rowq.store.call import Receive
 from rowq.store.dialect import Row
+from rowq.store.row import DeliveryRow
 from rowq.wire import of_entry
 
 PING_EVERY = 15.0
@@ -148,7 +149,7 @@ class Flow(Struct):
             piece = b""
             while rows and len(piece) < PIECE_BYTES:
                 row, *rows = rows
-                stream.hold(row[0], row[3], row[4])
+                stream.hold(row[DeliveryRow.SEQ], row[DeliveryRow.TOKEN], row[DeliveryRow.UNTIL])
                 piece += self.format.delivery(row)
             await _write(send, piece or self.format.ping)
             if not rows:

@@ -12,14 +12,13 @@ from rowq.model.stream import UNTIL_SETTLED, Stream, consumer_of
 from rowq.store.call import Receive
 from rowq.store.dialect import Row
 from rowq.store.lease import lease
+from rowq.store.row import DeliveryRow
 from rowq.store.transaction import Look, Transaction
 
 _FIRST_TURN = 100
 _TURN = 1_000
 _TURN_BYTES = 16 << 20
 """Memory for one turn, estimated from the messages so far."""
-_SEQ, _TOKEN, _UNTIL, _PAYLOAD, _GROUP = 0, 3, 4, 6, 10
-"""Columns in the rows of a receive."""
 _MODE = MODE_MARKS["at_least_once"]
 """Set on each lease, whatever the queue's settings become: a batch that returns must not be lost."""
 
@@ -81,14 +80,14 @@ def _take(tx: Transaction, turn: _Turn, found: Gathered, share: int, consumer: s
     rows = call.result or []
     if turn.look is not None:
         turn.look = None if turn.look.is_complete else Look(-1)
-    if early := [row[_SEQ] for row in rows if row[_UNTIL] != UNTIL_SETTLED]:
+    if early := [row[DeliveryRow.SEQ] for row in rows if row[DeliveryRow.UNTIL] != UNTIL_SETTLED]:
         tx.session.write("hold_until", lease_until=UNTIL_SETTLED, seqs=early)  # leases of a stream do not end at the deadline
-    size = sum([len(row[_PAYLOAD]) for row in rows])
-    groups = sorted({row[_GROUP] for row in rows if row[_GROUP] is not None})
+    size = sum([len(row[DeliveryRow.PAYLOAD]) for row in rows])
+    groups = sorted({row[DeliveryRow.GROUP] for row in rows if row[DeliveryRow.GROUP] is not None})
     behind = _take_followers(tx, turn.queue, groups, share - len(rows), found.most_bytes - found.bytes - size, consumer)
     for row in rows:
-        found.add(row[_SEQ], row[_TOKEN], len(row[_PAYLOAD]))
-        for follower in behind.get(row[_GROUP], ()):
+        found.add(row[DeliveryRow.SEQ], row[DeliveryRow.TOKEN], len(row[DeliveryRow.PAYLOAD]))
+        for follower in behind.get(row[DeliveryRow.GROUP], ()):
             found.add(*follower)
     return len(rows) == call.max
 

@@ -25,6 +25,7 @@ from rowq.server.http.errors import HttpError, to_answer
 from rowq.server.http.reading import decode
 from rowq.server.service import Service
 from rowq.store.dialect import Row
+from rowq.store.row import DeliveryRow
 from rowq.wire import Problem
 
 MAX_CONTENT_BYTES = 256 * 1024
@@ -177,7 +178,7 @@ def _delay(process_after: int | None, now: int) -> float:
 
 
 def _message(row: Row) -> _Message:
-    found, format, payload = answers.delivery(row), row[5], bytes(row[6])
+    found, format, payload = answers.delivery(row), row[DeliveryRow.FORMAT], bytes(row[DeliveryRow.PAYLOAD])
     is_text_already = format == Format.JSON and payload.startswith(b'"')
     return _Message(found.id, Raw(payload) if is_text_already else _text(payload), found.receipt)
 

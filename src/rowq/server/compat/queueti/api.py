@@ -31,6 +31,7 @@ from rowq.server.service import Service
 from rowq.store import registry
 from rowq.store.call import Execute
 from rowq.store.lookup import ambiguous
+from rowq.store.row import DeliveryRow
 
 __all__ = ["CompatApi", "Options"]
 
@@ -138,8 +139,8 @@ class CompatApi:
         if rows:
             service, insights = request.service, request.service.engine.insights
             policy = await service.look(insights.policy, rows[0][1])
-            known = await service.look(insights.leased, [row[0] for row in rows])
-            messages = [delivered(row, known[row[0]], policy) for row in rows if row[0] in known]
+            known = await service.look(insights.leased, [row[DeliveryRow.SEQ] for row in rows])
+            messages = [delivered(row, known[row[DeliveryRow.SEQ]], policy) for row in rows if row[DeliveryRow.SEQ] in known]
         return _answer({"messages": messages})
 
     async def _list(self, request: CompatRequest) -> Answer:
