@@ -14,7 +14,7 @@ from msgspec import Struct
 
 import rowq
 from rowq import errors, spark
-from rowq.cli import failure
+from rowq.cli import output
 from rowq.cli.main import app
 from rowq.connect import ConnectOptions
 from rowq.engine.maintenance import TASKS
@@ -185,7 +185,7 @@ def test_a_command_has_a_section_with_its_arguments_and_options(name: str) -> No
 
 
 def test_every_exit_code_is_listed() -> None:
-    codes = {0, failure.FAILED, failure.USAGE, failure.NOTHING, failure.DATABASE, failure.INTERRUPTED, failure.READER_GONE}
+    codes = {0, output.FAILED, output.USAGE, output.NOTHING, output.DATABASE, output.INTERRUPTED, output.READER_GONE}
     assert {int(plain(row[0])) for row in CLI.table("exit code")} == codes
 
 

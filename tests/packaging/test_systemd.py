@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from rowq.cli.failure import USAGE
+from rowq.cli.output import USAGE
 from rowq.server.config import Config, load
 from tests.docs.page import ROOT
 from tests.support.servers import Unavailable

@@ -135,7 +135,7 @@ def test_a_command_starts_spark_by_itself_and_keeps_quiet(url: str, broker: rowq
 
 
 def test_a_failure_of_spark_is_told_in_a_line(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rowq.cli.failure import Failure
+    from rowq.cli.output import Failure
 
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
     with pytest.raises(Failure) as caught, spark_session("local[2]") as own:

@@ -8,8 +8,7 @@ import typer
 
 import rowq
 from rowq.cli.command import Session
-from rowq.cli.failure import Failure
-from rowq.cli.output import Column
+from rowq.cli.output import Column, Failure
 from rowq.cli.text import counted, fields
 from rowq.connect import install_peq
 from rowq.engine.maintenance import TASKS

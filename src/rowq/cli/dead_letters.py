@@ -8,9 +8,8 @@ import typer
 
 import rowq
 from rowq.cli.command import Session
-from rowq.cli.failure import NOTHING, Failure
 from rowq.cli.messages import show_messages
-from rowq.cli.output import Column
+from rowq.cli.output import NOTHING, Column, Failure
 from rowq.cli.parameter import After, Group, Key, Limit, Newest, Queue, Since, Until, Yes
 from rowq.cli.terminal import bar, confirm, note
 from rowq.cli.text import ago, counted

@@ -9,17 +9,16 @@ from typing import Annotated, NamedTuple
 import typer
 
 import rowq
-from rowq.cli import api_keys, copying, database, dead_letters, messages, pipeline, queues, receipts, serve, streams, transfer
+from rowq.cli import api_keys, database, dead_letters, messages, pipeline, queues, receipts, serve, streams, transfer
 from rowq.cli.command import DEFAULT_URL, SHARED_PANEL, Group, Json, Shared, add_command
-from rowq.cli.failure import READER_GONE, USAGE, Failure, ReaderGone, UsageError, give_up_stdout, report, understand
-from rowq.cli.output import Output
+from rowq.cli.output import READER_GONE, USAGE, Failure, Output, ReaderGone, UsageError, give_up_stdout, report, understand
 
 CONTENTS: dict[str, tuple[Callable[..., None], ...]] = {
     "Messages": (messages.send, messages.receive, messages.browse, messages.get, messages.audit, messages.delete),
     "Deliveries, by receipt": (receipts.ack, receipts.nack, receipts.reject, receipts.reschedule, receipts.extend),
     "Queues": (queues.stats, queues.consumers, queues.configure, queues.pause, queues.resume, queues.purge),
     "Dead letters": (dead_letters.dead, dead_letters.failures, dead_letters.redrive, dead_letters.delete_dead),
-    "In and out": (transfer.load, transfer.dump, copying.copy),
+    "In and out": (transfer.load, transfer.dump, transfer.copy),
     "Database": (database.doctor, database.migrate, database.maintain, database.maintenance_tasks),
     "Server": (serve.serve,),
 }

@@ -11,8 +11,7 @@ import typer
 import rowq
 from rowq.cli import parameter
 from rowq.cli.command import Session
-from rowq.cli.failure import NOTHING, Failure
-from rowq.cli.output import Column, Output
+from rowq.cli.output import NOTHING, Column, Failure, Output
 from rowq.cli.parameter import After, At, Group, Id, InQueue, Key, Limit, Newest, Queue, Since, Until, Yes, duration_option
 from rowq.cli.receipts import check_outcomes
 from rowq.cli.terminal import confirm, hint, hint_paused, hint_unknown, told_of_new

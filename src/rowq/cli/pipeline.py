@@ -16,7 +16,7 @@ import typer
 
 import rowq
 from rowq.cli.command import Session, actor
-from rowq.cli.failure import Failure
+from rowq.cli.output import Failure
 from rowq.cli.parameter import Queue, duration_option, moment
 from rowq.cli.terminal import bar, hint
 from rowq.cli.text import counted, size

@@ -10,8 +10,8 @@ import typer
 
 import rowq
 from rowq.cli.command import Session
-from rowq.cli.failure import FAILED, Failure
 from rowq.cli.files import arrivals, stdin
+from rowq.cli.output import FAILED, Failure
 from rowq.cli.parameter import Reason, Receipts, duration_option
 from rowq.cli.text import counted
 from rowq.ids import read_receipt

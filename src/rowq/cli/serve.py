@@ -12,7 +12,7 @@ import typer
 
 import rowq
 from rowq.cli.command import Session
-from rowq.cli.failure import Failure, ReaderGone
+from rowq.cli.output import Failure, ReaderGone
 from rowq.cli.parameter import duration
 
 if TYPE_CHECKING:

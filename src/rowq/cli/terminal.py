@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 import rowq
 from rowq import InvalidArgument
-from rowq.cli.failure import Failure
+from rowq.cli.output import Failure
 from rowq.cli.text import visible
 from rowq.model.queue import split_name
 
