@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import psutil
 
@@ -18,8 +20,14 @@ import rowq
 PAYLOAD = {"order": 17, "total": 12.5, "customer": "ada@example.com"}
 HEADERS = {"trace": "4bf92f3577b34da6a3ce929d0e0e4736", "tenant": "acme"}
 
-Figure = float
-"""CPU microseconds a message."""
+
+class Figure(NamedTuple):
+    """Microseconds a message."""
+
+    cpu_us: float
+    wall_us: float
+
+
 Measure = Callable[[str, float], Figure]
 """On the empty database of that URL, at that scale."""
 
@@ -33,11 +41,17 @@ def in_process(work: Callable[[rowq.Broker, int], None], count: int, *, full: in
             for _ in range(0, total * full, 1_000):
                 broker.send_many("work", [PAYLOAD] * 1_000)
             work(broker, 100)
-            before = time.process_time()
+            stop = _started(time.process_time)
             work(broker, total)
-            return (time.process_time() - before) / total * 1e6
+            return stop(total)
 
     return measure
+
+
+def _started(cpu: Callable[[], float]) -> Callable[[int], Figure]:
+    """Starts the clocks; the function that it returns stops them, after that many messages."""
+    cpu_before, before = cpu(), time.perf_counter()
+    return lambda count: Figure((cpu() - cpu_before) / count * 1e6, (time.perf_counter() - before) / count * 1e6)
 
 
 def _send(broker: rowq.Broker, count: int) -> None:
@@ -65,6 +79,12 @@ def _receive_many(broker: rowq.Broker, count: int) -> None:
         broker.ack_many(broker.receive("work", max=100))
 
 
+def _receive_by_16(broker: rowq.Broker, count: int) -> None:
+    """16 threads, each with single messages."""
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda _: _receive(broker, count // 16), range(16)))
+
+
 def coroutines(count: int) -> Measure:
     """64 coroutines of one loop, each with single sends."""
 
@@ -76,9 +96,9 @@ def coroutines(count: int) -> Measure:
                     await broker.send("work", PAYLOAD)
 
             await asyncio.gather(*(caller(2) for _ in range(64)))
-            before = time.process_time()
+            stop = _started(time.process_time)
             await asyncio.gather(*(caller(total // 64) for _ in range(64)))
-            return (time.process_time() - before) / (total // 64 * 64) * 1e6
+            return stop(total // 64 * 64)
 
     return lambda url, scale: asyncio.run(run(url, max(640, int(count * scale))))
 
@@ -93,9 +113,9 @@ def over_http(requests: Callable[[int], list[bytes]], count: int, *, each: int =
                 server.ask_all([_post("/v1/queues/work/messages", {"messages": [{"payload": PAYLOAD}] * 1_000})] * (total // 1_000 + 2))
             work = server.receive_and_ack if settle else lambda number: server.ask_all(requests(number))
             work(100)
-            before = server.cpu()
+            stop = _started(server.cpu)
             work(total)
-            return (server.cpu() - before) / (total * each) * 1e6
+            return stop(total * each)
 
     return measure
 
@@ -182,6 +202,7 @@ _IN_PROCESS: dict[str, Measure] = {
     "send_many(100)": in_process(_send_many, 60_000),
     "receive + ack": in_process(_receive, 4_000, full=2),
     "receive(100) + ack_many": in_process(_receive_many, 40_000, full=2),
+    "16 threads receive + ack": in_process(_receive_by_16, 8_000, full=2),
     "64 coroutines send": coroutines(30_000),
 }
 _OVER_HTTP: dict[str, Measure] = {
@@ -194,9 +215,10 @@ WORK: dict[str, Measure] = {
     **{f"sqlite {name}": measure for name, measure in _IN_PROCESS.items()},
     **{f"http {name}": measure for name, measure in _OVER_HTTP.items()},
     **{f"postgresql {name}": measure for name, measure in _IN_PROCESS.items()},
+    **{f"mariadb {name}": measure for name, measure in _IN_PROCESS.items()},
 }
 
 
 if __name__ == "__main__":
     _, name, url, scale = sys.argv
-    sys.stdout.write(json.dumps({"cpu_us": WORK[name](url, float(scale))}))
+    sys.stdout.write(json.dumps(WORK[name](url, float(scale))._asdict()))

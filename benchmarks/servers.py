@@ -22,7 +22,7 @@ POSTGRESQL: dict[str, Setting] = {
     "shared_buffers": "512MB",
     "timezone": "UTC",
 }
-_MARIADB: dict[str, Setting] = {"innodb_flush_log_at_trx_commit": 1, "innodb_buffer_pool_size": "512M"}
+MARIADB: dict[str, Setting] = {"innodb_flush_log_at_trx_commit": 1, "innodb_buffer_pool_size": "512M"}
 
 
 class Host:
@@ -60,7 +60,7 @@ def on_postgresql(bench: Bench, name: str, title: str, measure: Measure) -> Chap
 
 def on_mariadb(bench: Bench, name: str, title: str, measure: Measure) -> Chapter:
     try:
-        with bench.scratch.room() as room, own_mariadb(room, **_MARIADB) as server:
+        with bench.scratch.room() as room, own_mariadb(room, **MARIADB) as server:
             with connected(server.url("")) as connection, connection.cursor() as cursor:
                 cursor.execute("SELECT VERSION()")
                 version = cursor.fetchall()[0][0].partition("-")[0]
