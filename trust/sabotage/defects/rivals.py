@@ -110,8 +110,8 @@ DEFECTS = (
         name="a-key-written-twice-is-an-error",
         breaks="Two who write the same key at the same moment on PostgreSQL hear of an error.",
         file="rowq/store/postgresql/errors.py",
-        old='"23505": (TryAgain,',
-        new='"23505": (StoreError,',
+        old='"23505": meaning.SAME_KEY,',
+        new='"23505": (StoreError, "the key is taken at {where}"),',
         tests=("tests/rivals/test_agreement.py::test_an_id_that_several_bring_at_once_is_taken_by_one[postgresql]",),
     ),
     Defect(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pymysql
 
-from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreBusy, StoreUnavailable
+from rowq.errors import InvalidArgument, RowqError, StoreBusy, StoreUnavailable
 from rowq.store.app_connection import packages_of, refusal
 from rowq.store.dialect import Finding, Session
 from rowq.store.mariadb.answer import Asking, Raw, ask
@@ -21,6 +21,7 @@ from rowq.store.mariadb.statement import MariadbQueries
 from rowq.store.mariadb.watermark import MariadbWatermark
 from rowq.store.retry import TryAgain
 from rowq.store.server.dialect import ServerDialect
+from rowq.store.server.errors import elsewhere, in_doubt
 
 # Read and rendered once per process, however many brokers it opens.
 _queries = cache(MariadbQueries)
@@ -68,7 +69,7 @@ class Mariadb(ServerDialect[Connection]):
                 raise
             failure = self._failure(error)
             if is_in_doubt:
-                failure = OutcomeUnknown(f"the connection to {self.where} broke while committing: it may or may not have been written")
+                failure = in_doubt(self.where)
             raise failure from error
         self._writers.give_back(connection)
 
@@ -93,10 +94,10 @@ class Mariadb(ServerDialect[Connection]):
             identity = session.join()
         except pymysql.MySQLError as error:
             if is_elsewhere(error):
-                raise self._not_here() from error
+                raise elsewhere(self.where) from error
             raise translate(error, self.where) from error
         if identity != self.identity():
-            raise self._not_here()
+            raise elsewhere(self.where)
         try:
             with session.savepoint():
                 yield session
@@ -201,6 +202,3 @@ class Mariadb(ServerDialect[Connection]):
             raise InvalidArgument("within() needs a connection with charset='utf8mb4': give that to its driver, or to its URL")
         if connection.get_autocommit() and not session.has_transaction():
             raise InvalidArgument("this connection has no open transaction: call connection.begin() first, or turn autocommit off")
-
-    def _not_here(self) -> InvalidArgument:
-        return InvalidArgument(f"within() needs a connection to {self.where}, where the queue lives; this is another database")

@@ -7,8 +7,10 @@ import re
 from pymysql import MySQLError
 from pymysql.constants import CR, ER
 
-from rowq.errors import RowqError, SchemaMismatch, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from rowq.store.retry import ConnectionLost, TryAgain, WouldWait
+from rowq.errors import RowqError, StoreBusy, StoreError, StoreReadOnly, StoreUnavailable
+from rowq.store.retry import TryAgain
+from rowq.store.server import errors as meaning
+from rowq.store.server.errors import Meaning, raised_as
 
 # Codes that the driver does not name.
 _TABLE_CHANGED = 1412
@@ -21,43 +23,39 @@ _STATEMENT_TIMEOUT_OF_MYSQL = 3024
 _SESSION_KILLED = 3169
 _IDLE_FOR_TOO_LONG = 4031
 
-_FULL = (StoreFull, "no room left on the disk of {where}; nothing was written: free some space")
-_SLOW = (StoreBusy, "{where} did not finish in time; nothing was written: try again, or raise timeout")
-_RIGHTS = (StoreUnavailable, "the user lacks rights that rowq needs at {where}: GRANT them, or let an owner run `rowq migrate`")
 _READ_ONLY = (StoreReadOnly, "{where} may not be written: is it a replica? Give the address of the primary")
 _NO_MORE = (StoreBusy, "{where} gives this user no more connections: raise its max_user_connections")
-_OVERTAKEN = (TryAgain, "another transaction got in the way at {where}; nothing was written: try again")
 
-_MEANINGS: dict[int, tuple[type[RowqError], str]] = {
-    ER.LOCK_DEADLOCK: (TryAgain, "two transactions waited for each other at {where}; nothing was written: try again"),
-    ER.CHECKREAD: _OVERTAKEN,
-    ER.TABLE_DEF_CHANGED: _OVERTAKEN,
-    _TABLE_CHANGED: _OVERTAKEN,
+_MEANINGS: dict[int, Meaning] = {
+    ER.LOCK_DEADLOCK: meaning.DEADLOCK,
+    ER.CHECKREAD: meaning.OVERTAKEN,
+    ER.TABLE_DEF_CHANGED: meaning.OVERTAKEN,
+    _TABLE_CHANGED: meaning.OVERTAKEN,
     ER.LOCK_TABLE_FULL: (TryAgain, "{where} ran out of memory for locks; nothing was written: try again"),
-    ER.DUP_ENTRY: (TryAgain, "another transaction wrote the same key at {where} at the same moment; nothing was written: try again"),
-    ER.LOCK_WAIT_TIMEOUT: (WouldWait, "another transaction has locked a row at {where}; nothing was written: look for a long transaction"),
-    ER.QUERY_INTERRUPTED: _SLOW,
-    _STATEMENT_TIMEOUT: _SLOW,
-    _STATEMENT_TIMEOUT_OF_MYSQL: _SLOW,
+    ER.DUP_ENTRY: meaning.SAME_KEY,
+    ER.LOCK_WAIT_TIMEOUT: meaning.LOCKED,
+    ER.QUERY_INTERRUPTED: meaning.SLOW,
+    _STATEMENT_TIMEOUT: meaning.SLOW,
+    _STATEMENT_TIMEOUT_OF_MYSQL: meaning.SLOW,
     ER.CON_COUNT_ERROR: (StoreBusy, "{where} has no connection left: raise its max_connections, or run fewer processes"),
     ER.TOO_MANY_USER_CONNECTIONS: _NO_MORE,
     ER.USER_LIMIT_REACHED: _NO_MORE,
-    ER.RECORD_FILE_FULL: _FULL,
-    ER.DISK_FULL: _FULL,
-    ER.OUT_OF_RESOURCES: (StoreUnavailable, "{where} is out of memory"),
+    ER.RECORD_FILE_FULL: meaning.FULL,
+    ER.DISK_FULL: meaning.FULL,
+    ER.OUT_OF_RESOURCES: meaning.NO_MEMORY,
     ER.OPTION_PREVENTS_STATEMENT: _READ_ONLY,
     _READ_ONLY_MODE: _READ_ONLY,
     _READ_ONLY_TRANSACTION: _READ_ONLY,
     ER.ACCESS_DENIED_ERROR: (StoreUnavailable, "{where} refuses this user or password"),
     ER.HOST_NOT_PRIVILEGED: (StoreUnavailable, "{where} refuses this host: the user may not come from here"),
     ER.HOST_IS_BLOCKED: (StoreUnavailable, "{where} refuses this host after too many failures: run FLUSH HOSTS there"),
-    ER.DBACCESS_DENIED_ERROR: _RIGHTS,
-    ER.TABLEACCESS_DENIED_ERROR: _RIGHTS,
-    ER.COLUMNACCESS_DENIED_ERROR: _RIGHTS,
-    ER.SPECIFIC_ACCESS_DENIED_ERROR: _RIGHTS,
-    ER.BAD_DB_ERROR: (StoreUnavailable, "the database does not exist at {where}: create it first"),
-    ER.NO_SUCH_TABLE: (SchemaMismatch, "a table of rowq is missing at {where}: run `rowq migrate`"),
-    ER.BAD_FIELD_ERROR: (SchemaMismatch, "a column of rowq is missing at {where}: run `rowq migrate`"),
+    ER.DBACCESS_DENIED_ERROR: meaning.NO_RIGHTS,
+    ER.TABLEACCESS_DENIED_ERROR: meaning.NO_RIGHTS,
+    ER.COLUMNACCESS_DENIED_ERROR: meaning.NO_RIGHTS,
+    ER.SPECIFIC_ACCESS_DENIED_ERROR: meaning.NO_RIGHTS,
+    ER.BAD_DB_ERROR: meaning.NO_DATABASE,
+    ER.NO_SUCH_TABLE: meaning.NO_TABLE,
+    ER.BAD_FIELD_ERROR: meaning.NO_COLUMN,
     _BINLOG_BY_STATEMENT: (StoreUnavailable, "{where} logs statements, which replicas cannot follow: set binlog_format = ROW"),
 }
 
@@ -81,12 +79,12 @@ def code_of(error: BaseException | None) -> int | None:
 
 
 def translate(error: MySQLError, where: str) -> RowqError:
-    kind, text = _MEANINGS.get(code_of(error) or 0, (StoreError, "the database refused at {where}"))
-    if kind is StoreError and _NO_SPACE.search(_reason(error)):
-        kind, text = _FULL
     if is_lost(error):
-        kind, text = ConnectionLost, "the connection to {where} broke; nothing was written"
-    return kind(f"{text.format(where=where)} [{_reason(error)}]")
+        meant = meaning.LOST
+    else:
+        unknown = meaning.FULL if _NO_SPACE.search(_reason(error)) else (StoreError, "the database refused at {where}")
+        meant = _MEANINGS.get(code_of(error) or 0, unknown)
+    return raised_as(meant, where, _reason(error))
 
 
 def is_lost(error: BaseException | None) -> bool:
@@ -106,9 +104,7 @@ def is_forbidden(error: MySQLError) -> bool:
 
 def refusal(error: Exception, where: str) -> RowqError:
     """The error for a failed attempt to connect."""
-    usual = (StoreUnavailable, "cannot connect to {where}: is it running, and are host and port right?")
-    kind, text = _MEANINGS.get(code_of(error) or 0, usual)
-    return kind(f"{text.format(where=where)} [{_reason(error)}]")
+    return raised_as(_MEANINGS.get(code_of(error) or 0, meaning.UNREACHABLE), where, _reason(error))
 
 
 def may_pass(error: Exception) -> bool:
@@ -118,4 +114,4 @@ def may_pass(error: Exception) -> bool:
 
 def _reason(error: Exception) -> str:
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    return " ".join(f"{code_of(error) or ''} {text}".split())[:300]
+    return f"{code_of(error) or ''} {text}"

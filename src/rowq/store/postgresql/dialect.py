@@ -13,7 +13,7 @@ import psycopg
 from psycopg import pq
 
 from rowq.clock import running
-from rowq.errors import InvalidArgument, OutcomeUnknown, RowqError, StoreUnavailable
+from rowq.errors import InvalidArgument, RowqError, StoreUnavailable
 from rowq.store.app_connection import refusal
 from rowq.store.dialect import ArrowDriver, Finding, Session
 from rowq.store.postgresql import peq
@@ -28,6 +28,7 @@ from rowq.store.postgresql.watermark import PostgresqlWatermark
 from rowq.store.retry import ConnectionLost
 from rowq.store.server import greenlet_bridge
 from rowq.store.server.dialect import ServerDialect
+from rowq.store.server.errors import elsewhere, in_doubt
 
 Durability = Literal["send", "full", "normal"]
 
@@ -139,7 +140,7 @@ class Postgresql(ServerDialect[Connection]):
         try:
             session = PostgresqlSession(Cursor(connection), self._queries)
             if not session.rows("is_installed")[0][0] or session.rows("read_identity")[0][0] != self.identity():
-                raise InvalidArgument(f"within() needs a connection to {self.where}, where the queue lives; this is another database")
+                raise elsewhere(self.where)
             with savepoint(connection):  # the queries above have opened the transaction if it was not open yet
                 yield session
         except psycopg.Error as error:
@@ -229,7 +230,7 @@ class Postgresql(ServerDialect[Connection]):
         if fate == "aborted":
             raise failure
         if fate != "committed" or not is_same_life:
-            raise OutcomeUnknown(f"the connection to {self.where} broke while committing: it may or may not have been written")
+            raise in_doubt(self.where)
 
     def _read_fate(self, xid: int, life: object) -> tuple[str | None, bool]:
         """Asks until the outcome is known, or the timeout: the old backend may still be working, and this connection may break too."""

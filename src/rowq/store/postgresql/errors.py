@@ -6,26 +6,27 @@ import re
 
 import psycopg
 
-from rowq.errors import RowqError, SchemaMismatch, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from rowq.store.retry import ConnectionLost, TryAgain, WouldWait
+from rowq.errors import RowqError, SchemaMismatch, StoreBusy, StoreError, StoreReadOnly, StoreUnavailable
+from rowq.store.server import errors as meaning
+from rowq.store.server.errors import Meaning, raised_as
 
-_MEANINGS: dict[str, tuple[type[RowqError], str]] = {
-    "40P01": (TryAgain, "two transactions waited for each other at {where}; nothing was written: try again"),
-    "40001": (TryAgain, "another transaction got in the way at {where}; nothing was written: try again"),
-    "23505": (TryAgain, "another transaction wrote the same key at {where} at the same moment; nothing was written: try again"),
-    "55P03": (WouldWait, "another transaction has locked a row at {where}; nothing was written: look for a long transaction"),
-    "57014": (StoreBusy, "{where} did not finish in time; nothing was written: try again, or raise timeout"),
+_MEANINGS: dict[str, Meaning] = {
+    "40P01": meaning.DEADLOCK,
+    "40001": meaning.OVERTAKEN,
+    "23505": meaning.SAME_KEY,
+    "55P03": meaning.LOCKED,
+    "57014": meaning.SLOW,
     "53300": (StoreBusy, "{where} has no connection left: raise its max_connections, or put a pooler in front of it"),
     "53400": (StoreBusy, "{where} is at a limit of its configuration"),
-    "53100": (StoreFull, "no room left on the disk of {where}; nothing was written: free some space"),
-    "53200": (StoreUnavailable, "{where} is out of memory"),
+    "53100": meaning.FULL,
+    "53200": meaning.NO_MEMORY,
     "25006": (StoreReadOnly, "{where} may not be written: is it a standby? Give the address of the primary"),
     "28P01": (StoreUnavailable, "{where} refuses the password"),
     "28000": (StoreUnavailable, "{where} refuses this user: check the user's name and pg_hba.conf"),
-    "3D000": (StoreUnavailable, "the database does not exist at {where}: create it first"),
-    "42501": (StoreUnavailable, "the user lacks rights that rowq needs at {where}: GRANT them, or let an owner run `rowq migrate`"),
-    "42P01": (SchemaMismatch, "a table of rowq is missing at {where}: run `rowq migrate`"),
-    "42703": (SchemaMismatch, "a column of rowq is missing at {where}: run `rowq migrate`"),
+    "3D000": meaning.NO_DATABASE,
+    "42501": meaning.NO_RIGHTS,
+    "42P01": meaning.NO_TABLE,
+    "42703": meaning.NO_COLUMN,
     "3F000": (SchemaMismatch, "the schema of rowq is missing at {where}: run `rowq migrate`"),
 }
 _GONE = ("08", "57P")
@@ -36,10 +37,8 @@ _LOST_IN_TRANSACTION = ("25P03", "25P04")
 
 def translate(error: psycopg.Error, where: str) -> RowqError:
     code = error.sqlstate or ""
-    kind, text = _MEANINGS.get(code, (StoreError, "PostgreSQL refused at {where}"))
-    if is_lost(error):
-        kind, text = ConnectionLost, "the connection to {where} broke; nothing was written"
-    return kind(f"{text.format(where=where)} [{_reason(error)}]")
+    meant = meaning.LOST if is_lost(error) else _MEANINGS.get(code, (StoreError, "PostgreSQL refused at {where}"))
+    return raised_as(meant, where, str(error))
 
 
 def is_lost(error: psycopg.Error) -> bool:
@@ -59,10 +58,7 @@ _CONNECTING = {
 
 def refusal(error: psycopg.Error, where: str) -> RowqError:
     """The error for a failed attempt to connect."""
-    kind, meaning = _MEANINGS.get(
-        _code(error), (StoreUnavailable, "cannot connect to {where}: is it running, and are host and port right?")
-    )
-    return kind(f"{meaning.format(where=where)} [{_reason(error)}]")
+    return raised_as(_MEANINGS.get(_code(error), meaning.UNREACHABLE), where, str(error))
 
 
 def is_worth_another_try(error: psycopg.Error) -> bool:
@@ -73,7 +69,3 @@ def is_worth_another_try(error: psycopg.Error) -> bool:
 def _code(error: psycopg.Error) -> str:
     text = str(error)
     return next((code for words, code in _CONNECTING.items() if words.search(text)), "")
-
-
-def _reason(error: psycopg.Error) -> str:
-    return " ".join(str(error).split())[:300]
