@@ -422,7 +422,7 @@ def test_an_interrupt_between_question_and_answer_ends_the_connection(broker: Br
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rowq.store.mariadb.answer._read", interrupted)
+    monkeypatch.setattr("rowq.store.mariadb.driver._read", interrupted)
     with pytest.raises(KeyboardInterrupt):
         broker.stats("q")
     monkeypatch.undo()

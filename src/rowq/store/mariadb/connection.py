@@ -13,7 +13,7 @@ from pymysql.constants import CLIENT
 
 from rowq.clock import running
 from rowq.errors import InvalidArgument
-from rowq.store.mariadb.answer import Raw, ask
+from rowq.store.mariadb.driver import Raw, ask, connect
 from rowq.store.mariadb.errors import may_pass, refusal
 from rowq.store.mariadb.session import MariadbSession
 from rowq.store.mariadb.statement import MariadbQueries
@@ -110,9 +110,7 @@ class MariadbConnections(Connections[Connection]):
             raw: Raw = pymysql.connect(**_known_to_the_driver(self._parameters), defer_connect=True)
             opened = _socket(self._parameters, self._timeout)
             descriptor = opened.fileno()
-            raw._secure = opened.family == socket.AF_UNIX  # a local socket may carry passwords in plain text
-            raw.connect(opened)
-            raw._read_timeout = None  # the timeout is for the handshake only: an answer may take any time
+            connect(raw, opened)
             ask(raw, self._settings)
             session = MariadbSession(raw, self._queries, self._draw)
             session.learn_limits()

@@ -12,9 +12,9 @@ import pymysql
 from rowq.errors import InvalidArgument, RowqError, StoreBusy, StoreUnavailable
 from rowq.store.app_connection import packages_of, refusal
 from rowq.store.dialect import Finding, Session
-from rowq.store.mariadb.answer import Asking, Raw, ask
 from rowq.store.mariadb.connection import IMPATIENT, Connection, MariadbConnections, checked
 from rowq.store.mariadb.doctor import examine, refused_release
+from rowq.store.mariadb.driver import Asking, Raw, ask
 from rowq.store.mariadb.errors import NEVER_SENT, code_of, is_elsewhere, is_lost, translate
 from rowq.store.mariadb.session import JoinedSession, MariadbSession
 from rowq.store.mariadb.statement import MariadbQueries

@@ -9,7 +9,7 @@ from MySQLdb import _mysql
 from MySQLdb.constants import FIELD_TYPE, FLAG
 from pymysql.err import OperationalError
 
-from rowq.store.mariadb.answer import Answer, Raw
+from rowq.store.mariadb.driver import Answer, Raw
 
 _TEXT = ((FLAG.BINARY, bytes), (None, str))
 """By the column's character set: the driver sets the flag for bytes only, whatever the collation is."""
@@ -30,7 +30,7 @@ _READERS: dict[int, Any] = {
 
 
 def ask(raw: Raw, statements: list[bytes]) -> Answer:
-    """Like `rowq.store.mariadb.answer.ask`. Errors are raised as PyMySQL's, which have the same codes."""
+    """Like `rowq.store.mariadb.driver.ask`. Errors are raised as PyMySQL's, which have the same codes."""
     try:
         raw.query(b";".join(statements))
         for _ in statements[1:]:

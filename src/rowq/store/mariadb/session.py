@@ -11,7 +11,7 @@ from pymysql.constants import CLIENT, ER
 
 from rowq.errors import PayloadTooLarge
 from rowq.store.dialect import Row, Session
-from rowq.store.mariadb.answer import Answer, Asking, Raw, ask, read_one_by_one, say
+from rowq.store.mariadb.driver import Answer, Asking, Raw, ask, stream
 from rowq.store.mariadb.errors import code_of
 from rowq.store.mariadb.statement import MariadbQueries, quoting, runs
 
@@ -104,8 +104,7 @@ class MariadbSession(Session):
     def stream(self, query: str, /, **values: Any) -> Iterator[Row]:
         self.send_waiting()
         self.has_spoken = self.is_amid = True
-        say(self._raw, self._queries.statement(query).of_one(values, self._quote))
-        yield from read_one_by_one(self._raw)
+        yield from stream(self._raw, self._queries.statement(query).of_one(values, self._quote))
         self.is_amid = False
 
     def install(self, statements: Sequence[str]) -> None:

@@ -1,8 +1,13 @@
-"""Reads the server's answers from its packets. The driver's own reader makes several calls for each value, which took longer than
-everything else in a receive."""
+"""What rowq asks of PyMySQL beyond its public API, all in this module: to connect over a socket of ours, and to read answers from packets.
+
+PyMySQL's own reader makes several calls for each value and describes each column to cursors; decision 40 has the figures. These names
+are private, so the version in pyproject.toml is bounded, and tests/store/test_mariadb_driver.py fails if a release no longer has them:
+`_execute_command` and `_read_packet` (reading), `_secure` and `_read_timeout` (connecting).
+"""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -33,55 +38,44 @@ class Answer(NamedTuple):
 Asking = Callable[[Raw, list[bytes]], Answer]
 
 
+def connect(raw: Raw, opened: socket.socket) -> None:
+    """Connects over a socket of ours. The driver's `read_timeout` is for the handshake only: an answer may take any time."""
+    raw._secure = opened.family == socket.AF_UNIX  # a local socket may carry passwords in plain text
+    raw.connect(opened)
+    raw._read_timeout = None
+
+
 def ask(raw: Raw, statements: list[bytes]) -> Answer:
     """Sends all statements at once and returns the answer to the last. After a failed statement the server runs no more of them."""
-    say(raw, b";".join(statements))
+    raw._execute_command(COMMAND.COM_QUERY, b";".join(statements))
     for _ in statements[1:]:
         _read(raw)
     return _read(raw)
 
 
-def say(raw: Raw, text: bytes) -> None:
-    raw._execute_command(COMMAND.COM_QUERY, text)
-
-
-def read_one_by_one(raw: Raw) -> Iterator[Row]:
-    """Yields the rows of the next answer as they arrive. Nothing else can be sent before the last row was read."""
-    data = _packet(raw)
-    if data[0] == _OK:
-        _learn_status(raw, data, _number(data, _number(data, 1)[1])[1])
-        return
-    readers = _read_columns(raw, data)
-    while True:
-        data = _packet(raw)
-        if data[0] == _END and len(data) < _END_BYTES:
-            _learn_status(raw, data, 3)
-            return
-        yield _row(data, readers)
+def stream(raw: Raw, statement: bytes) -> Iterator[Row]:
+    """Yields the rows of a SELECT as they arrive. Nothing else can be sent before the last row was read. The driver's SSCursor would read
+    the remaining rows when a caller stops early; here the connection is closed instead."""
+    raw._execute_command(COMMAND.COM_QUERY, statement)
+    yield from _rows(raw, _packet(raw))
 
 
 def _read(raw: Raw) -> Answer:
     data = _packet(raw)
     if data[0] == _OK:
         matched, at = _number(data, 1)
-        number, at = _number(data, at)
-        _learn_status(raw, data, at)
-        return Answer([], matched, number)
-    readers = _read_columns(raw, data)
-    rows: list[Row] = []
+        return Answer([], matched, _number(data, at)[0])
+    return Answer([*_rows(raw, data)])
+
+
+def _rows(raw: Raw, head: bytes) -> Iterator[Row]:
+    readers = [_reader(_packet(raw)) for _ in range(_number(head, 0)[0])]
+    _packet(raw)  # the end of the columns
     while True:
         data = _packet(raw)
         if data[0] == _END and len(data) < _END_BYTES:
-            _learn_status(raw, data, 3)
-            return Answer(rows)
-        rows.append(_row(data, readers))
-
-
-def _read_columns(raw: Raw, head: bytes) -> list[Reader]:
-    count, _ = _number(head, 0)
-    readers = [_reader(_packet(raw)) for _ in range(count)]
-    _packet(raw)  # the end of the columns
-    return readers
+            return
+        yield _row(data, readers)
 
 
 def _reader(column: bytes) -> Reader:
@@ -121,11 +115,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at + 1 : end], "little"), end
 
 
-def _learn_status(raw: Raw, data: bytes, at: int) -> None:
-    """Updates the driver's server status: whether a transaction is open, and how strings are quoted."""
-    raw.server_status = int.from_bytes(data[at : at + 2], "little")
-
-
 def _packet(raw: Raw) -> bytes:
+    """The driver raises the server's errors here."""
     data: bytes = raw._read_packet().get_all_data()
     return data
