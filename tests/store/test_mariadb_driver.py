@@ -1,4 +1,4 @@
-"""The private names of PyMySQL that rowq relies on (decision 40). If a test fails after an upgrade of PyMySQL, bring
+"""The private names of PyMySQL that rowq relies on (decision 41). If a test fails after an upgrade of PyMySQL, bring
 `rowq/store/mariadb/driver.py` up to date before the version bound in pyproject.toml is raised."""
 
 from __future__ import annotations

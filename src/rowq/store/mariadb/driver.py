@@ -1,6 +1,6 @@
 """What rowq asks of PyMySQL beyond its public API, all in this module: to connect over a socket of ours, and to read answers from packets.
 
-PyMySQL's own reader makes several calls for each value and describes each column to cursors; decision 40 has the figures. These names
+PyMySQL's own reader makes several calls for each value and describes each column to cursors; decision 41 has the figures. These names
 are private, so the version in pyproject.toml is bounded, and tests/store/test_mariadb_driver.py fails if a release no longer has them:
 `_execute_command` and `_read_packet` (reading), `_secure` and `_read_timeout` (connecting).
 """

@@ -1,4 +1,5 @@
-"""Named queries as text with quoted values, because MariaDB's driver does not bind parameters. Every value goes through `quote`."""
+"""Named queries as text with quoted values, because MariaDB's driver does not bind parameters. Every value goes through `quote`,
+which takes less time for a batch than the driver's own quoting (decision 41)."""
 
 from __future__ import annotations
 
