@@ -66,7 +66,7 @@ def test_the_driver_takes_a_socket_for_secure_by_this_name() -> None:
 
 def test_an_answer_may_take_longer_than_the_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT", HANDSHAKE)
-    with rowq.connect(MariadbDatabase().url, upkeep=False) as broker:
+    with rowq.connect(MariadbDatabase().url, maintenance=False) as broker:
         dialect = broker._engine.dialect
         assert isinstance(dialect, Mariadb)
         with dialect.asking() as session:
