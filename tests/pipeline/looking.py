@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rowq.spark import pipeline
-from rowq.spark.tables import open_tabular
+from rowq.spark.tables import Piece, open_tabular
 from rowq.store.stream.segment import Kind
 
 
@@ -17,5 +17,5 @@ def lines(spark: SparkSession, lake: Path, kind: Kind) -> list[int]:
 
 def hot(url: str, kind: Kind) -> list[int]:
     with open_tabular(url) as tabular:
-        read = tabular.read_lines(kind, 0, 1 << 40, queues=None, columns=["line"])
+        read = tabular.read(Piece(kind, 1, 1 << 40), queues=None, columns=["line"])
         return sorted(line for batch in read for line in batch.column(0).to_pylist())

@@ -20,9 +20,8 @@ import rowq.spark
 from rowq.spark.lease import LeaseReader
 from rowq.spark.options import Given
 from rowq.spark.request import to_lease, to_write
-from rowq.spark.shape import columns_of
 from rowq.spark.sink import StreamSink
-from rowq.spark.source import RowqSource
+from rowq.spark.source import RowqSource, columns_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

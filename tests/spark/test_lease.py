@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import rowq
-from rowq.spark import holder
+from rowq.spark import lease
 from rowq.spark.lease import LeaseReader
 from rowq.spark.options import Given
 from rowq.spark.request import to_lease
@@ -22,7 +22,7 @@ ALL = ReadAllAvailable()
 @pytest.fixture
 def stream(url: str, broker: rowq.Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """`stream(**options)`: the reader of one more query."""
-    monkeypatch.setattr(holder, "_end_politely", lambda: None)
+    monkeypatch.setattr(lease, "_end_politely", lambda: None)
     opened: list[LeaseReader] = []
 
     def open_stream(**options: str) -> LeaseReader:

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import rowq
-from rowq.spark.log import LogReader
 from rowq.spark.options import Given
+from rowq.spark.reader import LogReader
 from rowq.spark.request import to_log
 from tests.support.database import Database
 

@@ -7,10 +7,9 @@ import logging
 import pytest
 
 from rowq import Broker, QueueNotFound
-from rowq.spark.batch import TableReader
-from rowq.spark.holder import Holder
-from rowq.spark.log import LogReader
+from rowq.spark.lease import Holder
 from rowq.spark.options import Given
+from rowq.spark.reader import LogReader, TableReader
 from rowq.spark.request import to_lease, to_log, to_read
 
 

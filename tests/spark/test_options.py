@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from rowq import InvalidArgument
-from rowq.spark.address import Address, to_address
 from rowq.spark.options import OPTIONS, Given
-from rowq.spark.request import Queues, to_lease, to_log, to_read, to_write
+from rowq.spark.request import Address, Queues, to_address, to_lease, to_log, to_read, to_write
 
 URL = "postgresql://db/jobs"
 LEASE = {"url": URL, "queue": "orders", "streamId": "billing"}

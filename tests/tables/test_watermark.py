@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rowq import Broker
-from rowq.spark.tables import LOGS, Tabular, open_tabular
+from rowq.spark.tables import LOGS, Piece, Tabular, open_tabular
 from rowq.store.mariadb.session import MariadbSession
 from rowq.store.mariadb.watermark import MariadbWatermark
 from rowq.store.postgresql import watermark
@@ -41,7 +41,7 @@ class Follower:
         assert upto >= self.line
         found = [
             line
-            for batch in self._tabular.read_lines(self._log, self.line, upto, queues=None, columns=["line"])
+            for batch in self._tabular.read(Piece(self._log, self.line + 1, upto), queues=None, columns=["line"])
             for line in batch["line"].to_pylist()
         ]
         assert found == sorted(found)
@@ -62,7 +62,7 @@ def lines_of(database: Database, log: str = "audit") -> list[int]:
 
 def test_of_an_empty_log_line_0_is_settled(tabular: Tabular) -> None:
     assert [tabular.settled(log) for log in LOGS] == [0, 0]
-    assert list(tabular.read_lines("audit", 0, 0, queues=None)) == []
+    assert list(tabular.read(Piece("audit", 1, 0), queues=None)) == []
 
 
 def test_what_is_committed_is_settled(broker: Broker, tabular: Tabular, database: Database) -> None:

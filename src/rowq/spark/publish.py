@@ -23,7 +23,7 @@ from rowq.model.mapping import Drafting, Mapping
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Settings
 from rowq.model.text import check_text
-from rowq.store.arrow.schema import to_staged
+from rowq.store.arrow import to_staged
 from rowq.store.call import Call, Execute, sends_of
 from rowq.store.dialect import ArrowDriver
 from rowq.store.policy import Known, check_payload

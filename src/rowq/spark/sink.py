@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ from rowq.spark.request import Write
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Messages = list[WriterCommitMessage | None]
+"""One of each task; None if the task did not finish."""
 
 KEPT = 200
 """How many batches of a stream are remembered as published: Spark replays the last one, and keeps a hundred itself."""
@@ -31,82 +33,67 @@ class Staged(WriterCommitMessage):
     query: str | None = None
 
 
-class BatchSink(DataSourceArrowWriter):
+class _Sink:
+    """What a batch and a stream have in common: tasks stage, the driver publishes or discards."""
+
     def __init__(self, asked: Write) -> None:
         self._asked = asked
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return _write(self._asked, iterator)
+        asked, context = self._asked, TaskContext.get()
+        query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+        with self._open() as publisher:
+            if asked.is_direct:
+                return Staged(None, publisher.send_directly(iterator, asked.mapping), query)
+            # Spark's task ids start over with each application: a stage left by a crash would be mistaken for this one.
+            stage = str(uuid.uuid4())
+            return Staged(stage, publisher.stage(stage, iterator, asked.mapping), query)
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        if self._asked.transaction is None:
-            _publish(self._asked, None, 0, messages)
-        else:
-            application, version = self._asked.transaction
-            _publish(self._asked, f"txn:{application}", version, messages)
+    def _publish(self, writer: str | None, version: int, messages: Messages, kept: int | None = None) -> None:
+        """Without a writer the publication is not recorded: it is never asked for again."""
+        stages = _stages(messages)
+        if not self._asked.is_direct and stages:
+            with self._open() as publisher:
+                if writer is None:
+                    publisher.publish_unnumbered(stages)
+                else:
+                    publisher.publish(writer, version, stages, kept=kept)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _discard(self._asked, messages)
+    def _discard(self, messages: Messages) -> None:
+        if stages := _stages(messages):
+            with self._open() as publisher:
+                publisher.discard(stages)
+
+    def _open(self) -> Publisher:
+        return open_publisher(self._asked.at.url(), actor="spark", rows=self._asked.rows)
 
 
-class StreamSink(DataSourceStreamArrowWriter):
-    def __init__(self, asked: Write) -> None:
-        self._asked = asked
+class BatchSink(_Sink, DataSourceArrowWriter):
+    def commit(self, messages: Messages) -> None:
+        application, version = self._asked.transaction or (None, 0)
+        self._publish(None if application is None else f"txn:{application}", version, messages)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return _write(self._asked, iterator)
+    def abort(self, messages: Messages) -> None:
+        self._discard(messages)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+
+class StreamSink(_Sink, DataSourceStreamArrowWriter):
+    def commit(self, messages: Messages, batchId: int) -> None:
         queries = {each.query for each in _staged(messages)}
         if None in queries and not self._asked.is_direct:
             raise InvalidArgument("Spark does not report the id of the query, so its batches cannot be told apart: use deliveryMode=direct")
         for query in queries:  # one, or none if there was no task
             # A new checkpoint counts from 0 again: its batches are different ones, told apart by the id of its query.
-            _publish(self._asked, f"sink:{self._asked.sink}:{query}", batchId, messages, KEPT)
+            self._publish(f"sink:{self._asked.sink}:{query}", batchId, messages, KEPT)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002  # Spark's
-        _discard(self._asked, messages)
-
-
-def _write(asked: Write, batches: Iterator[pa.RecordBatch]) -> Staged:
-    context = TaskContext.get()
-    query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
-    with _open(asked) as publisher:
-        if asked.is_direct:
-            return Staged(None, publisher.send_directly(batches, asked.mapping), query)
-        # Spark's task ids start over with each application: a stage left by a crash would be mistaken for this one.
-        stage = str(uuid.uuid4())
-        return Staged(stage, publisher.stage(stage, batches, asked.mapping), query)
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: ARG002  # Spark's
+        self._discard(messages)
 
 
-def _publish(
-    asked: Write, writer: str | None, version: int, messages: Sequence[WriterCommitMessage | None], kept: int | None = None
-) -> None:
-    """Without a writer the publication is not recorded: it is never asked for again."""
-    stages = _stages(messages)
-    if not asked.is_direct and stages:
-        with _open(asked) as publisher:
-            if writer is None:
-                publisher.publish_unnumbered(stages)
-            else:
-                publisher.publish(writer, version, stages, kept=kept)
-
-
-def _discard(asked: Write, messages: Sequence[WriterCommitMessage | None]) -> None:
-    stages = _stages(messages)
-    if stages:
-        with _open(asked) as publisher:
-            publisher.discard(stages)
-
-
-def _stages(messages: Sequence[WriterCommitMessage | None]) -> list[tuple[str, int]]:
+def _stages(messages: Messages) -> list[tuple[str, int]]:
     return [(each.stage, each.count) for each in _staged(messages) if each.stage is not None]
 
 
-def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
+def _staged(messages: Messages) -> list[Staged]:
     """Those of tasks that finished."""
     return [each for each in messages if isinstance(each, Staged)]
-
-
-def _open(asked: Write) -> Publisher:
-    return open_publisher(asked.at.url(), actor="spark", rows=asked.rows)

@@ -11,8 +11,9 @@ A piece is plain data: another process can read it, on another host. Reading tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -25,9 +26,8 @@ from rowq.errors import InvalidArgument
 from rowq.model.message import State
 from rowq.model.queue import check_name
 from rowq.model.stream import Slice
-from rowq.store.arrow.rows import RowReader
-from rowq.store.arrow.schema import PLACE_COLUMNS, SCHEMAS, picked, shaped
-from rowq.store.dialect import Dialect, Reader, Session, Snapshot, Watermark
+from rowq.store.arrow import PLACE_COLUMNS, SCHEMAS, RowReader, picked, shaped
+from rowq.store.dialect import Dialect, Reader, Session, Watermark
 from rowq.store.retry import TryAgain
 from rowq.store.stream.slices import lost
 
@@ -60,7 +60,7 @@ class Tabular:
     ) -> tuple[int, int] | None:
         """The first and the last number of a table, for `pieces`; None if it is empty. They may lie further apart than what a read gives:
         times only narrow the history of named queues."""
-        return self._insist(lambda: self._ask(lambda session: _bounds(session, check_kind(kind), queues, since_ms, until_ms)))
+        return self._ask(lambda session: _bounds(session, _check_kind(kind), queues, since_ms, until_ms))
 
     def pieces(self, kind: str, bounds: tuple[int, int], parts: int, most: int | None) -> list[Piece]:
         """Ranges of the same width: `parts` of them, or more if none may be wider than `most`."""
@@ -70,7 +70,7 @@ class Tabular:
             raise InvalidArgument(f"{width} rows cannot be cut into {parts} parts of at most {most}: give whole numbers of 1 and more")
         count = min(width, max(parts, 1 if most is None else -(-width // most)))
         edges = [first + width * number // count for number in range(count + 1)]
-        return [Piece(check_kind(kind), low, high - 1) for low, high in pairwise(edges)]
+        return [Piece(_check_kind(kind), low, high - 1) for low, high in pairwise(edges)]
 
     def read(
         self,
@@ -87,36 +87,31 @@ class Tabular:
         milliseconds since 1970 of the sending (messages), the death (dead), the end (history), the event (audit), the second one not
         included; `min_priority` and `max_priority`.
         """
-        kind = check_kind(piece.kind)
-        schema = chosen_columns(SCHEMAS[kind], columns, kind)
+        kind = _check_kind(piece.kind)
+        schema = _chosen_columns(SCHEMAS[kind], columns, kind)
         chosen = dict(where or {})
         if "state" in chosen and kind == "messages":
             states = [state.strip() for state in str(chosen.pop("state")).split(",")]
-        values = to_values(kind, chosen) | {"first": piece.first, "last": piece.last} | weight(schema)
-        questions = to_queries(kind, states)
+        values = _to_values(kind, chosen) | {"first": piece.first, "last": piece.last} | _weight(schema)
+        questions = _to_queries(kind, states)
         _, reader, _ = self._open()
         named = self._named(kind, queues)
         with reader.reading() as snapshot:
             for query, state in questions:
-                yield from _answers(snapshot, query, schema, values | named, state)
-
-    def read_lines(
-        self, kind: str, after: int, upto: int, *, queues: Sequence[str] | None, columns: Sequence[str] | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Lines of a log after one line and up to another, in order. Up to a settled line the result is always the same."""
-        if upto > after:
-            yield from self.read(Piece(check_log(kind), after + 1, upto), queues=queues, columns=columns)
+                constants = {} if state is None else {"state": state}
+                for given in snapshot.batches(query, picked(query, schema), values | named):
+                    yield shaped(given, schema, **constants)
 
     def read_slice(self, slice: Slice, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The messages of a part of a stream's batch, in order, with `_stream`, `_batch` and `_place`. Quarantined ones are left out. If
         one is missing, an error is raised instead of the end: what was read until then is not the batch."""
         fields = pa.schema([*SCHEMAS["messages"], *PLACE_COLUMNS])
-        schema = chosen_columns(fields, columns, "messages of a stream")
+        schema = _chosen_columns(fields, columns, "messages of a stream")
         values = {"stream": slice.stream, "batch": slice.batch, "first": slice.first, "last": slice.last}
         dialect, reader, _ = self._open()
         found = 0
         with reader.reading() as snapshot:
-            for given in snapshot.batches("table_slice", picked("table_slice", schema), values | weight(schema)):
+            for given in snapshot.batches("table_slice", picked("table_slice", schema), values | _weight(schema)):
                 found += given.num_rows
                 yield shaped(given, schema, state=State.LEASED, _stream=slice.stream, _batch=slice.batch)
         if found != slice.count:
@@ -127,16 +122,16 @@ class Tabular:
         """Up to this line of `history` or `audit` nothing new will appear. It may lag behind open transactions, and waits for them for at
         most a second."""
         _, _, watermark = self._open()
-        return self._insist(lambda: watermark.settled(check_log(kind)))
+        return self._insist(lambda: watermark.settled(_check_log(kind)))
 
     def last_line(self, kind: str) -> int:
         """The last line written, settled or not."""
-        return self._insist(lambda: self._ask(lambda session: int(session.rows(f"last_line_{check_log(kind)}")[0][0])))
+        return self._ask(lambda session: int(session.rows(f"last_line_{_check_log(kind)}")[0][0]))
 
     def landmark(self, kind: str, line: int) -> list[int] | None:
         """The last line at or before a given one: its number, its message and its time. In a restored log that has grown since, the same
         number is on another line; None if all of them are gone."""
-        found = self._insist(lambda: self._ask(lambda session: session.rows(f"landmark_{check_log(kind)}", line=line)))
+        found = self._ask(lambda session: session.rows(f"landmark_{_check_log(kind)}", line=line))
         return [int(value) for value in found[0]] if found else None
 
     def identity(self) -> int:
@@ -166,15 +161,18 @@ class Tabular:
     def _named(self, kind: str, queues: Sequence[str] | None) -> dict[str, Any]:
         """A log may contain queues that are gone; messages are in queues that are listed."""
         if kind in LOGS:
-            return {"every": int(queues is None), "queues": check_queues(queues)}
+            return {"every": int(queues is None), "queues": _check_queues(queues)}
         if queues is not None:
-            return {"queues": check_queues(queues)}
-        return {"queues": self._insist(lambda: self._ask(_all_queues))}
+            return {"queues": _check_queues(queues)}
+        return {"queues": self._ask(_all_queues)}
 
     def _ask(self, question: Callable[[Session], T]) -> T:
-        dialect, _, _ = self._open()
-        with dialect.reading() as session:
-            return question(session)
+        def ask() -> T:
+            dialect, _, _ = self._open()
+            with dialect.reading() as session:
+                return question(session)
+
+        return self._insist(ask)
 
     def _insist(self, attempt: Callable[[], T]) -> T:
         """Retries: an idle connection may have broken."""
@@ -184,20 +182,14 @@ class Tabular:
         return attempt()
 
 
-def _answers(snapshot: Snapshot, query: str, schema: pa.Schema, values: dict[str, Any], state: str | None) -> Iterator[pa.RecordBatch]:
-    constants = {} if state is None else {"state": state}
-    for given in snapshot.batches(query, picked(query, schema), values):
-        yield shaped(given, schema, **constants)
-
-
 def _bounds(
     session: Session, kind: str, queues: Sequence[str] | None, since_ms: int | None, until_ms: int | None
 ) -> tuple[int, int] | None:
     if kind == "history" and queues is not None and (since_ms is not None or until_ms is not None):
         since, until = since_ms or 0, (1 << 62) if until_ms is None else until_ms
-        found = session.rows("bounds_recent_history", queues=check_queues(queues), since=since, until=until)[0]
+        found = session.rows("bounds_recent_history", queues=_check_queues(queues), since=since, until=until)[0]
     elif kind == "dead":
-        found = session.rows("bounds_dead", queues=_all_queues(session) if queues is None else check_queues(queues))[0]
+        found = session.rows("bounds_dead", queues=_all_queues(session) if queues is None else _check_queues(queues))[0]
     else:
         found = session.rows(f"bounds_{kind}")[0]
     numbers = [number for number in found if number is not None]
@@ -223,25 +215,23 @@ _TEXTS = ("reason", "outcome", "event")
 _NUMBERS = {"since": "since", "until": "until", "min_priority": "lowest", "max_priority": "highest"}
 
 
-def check_queues(queues: Sequence[str] | None) -> list[str]:
+def _check_queues(queues: Sequence[str] | None) -> list[str]:
     if isinstance(queues, str):
         raise InvalidArgument(f"queues must be a list of names, not the text {queues!r}")
     return [check_name(name) for name in queues or ()]
 
 
-def check_kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise InvalidArgument(f"{kind!r} is not a table; tables are: {', '.join(KINDS)}")
-    return kind
+def _check(name: str, known: Collection[str], what: str) -> str:
+    if name not in known:
+        raise InvalidArgument(f"{name!r} is not a {what}; {what}s are: {', '.join(known)}")
+    return name
 
 
-def check_log(kind: str) -> str:
-    if kind not in LOGS:
-        raise InvalidArgument(f"{kind!r} is not a log; logs are: {', '.join(LOGS)}")
-    return kind
+_check_kind = partial(_check, known=KINDS, what="table")
+_check_log = partial(_check, known=LOGS, what="log")
 
 
-def chosen_columns(schema: pa.Schema, columns: Sequence[str] | None, what: str) -> pa.Schema:
+def _chosen_columns(schema: pa.Schema, columns: Sequence[str] | None, what: str) -> pa.Schema:
     if columns is None:
         return schema
     unknown = [name for name in columns if name not in schema.names]
@@ -250,19 +240,17 @@ def chosen_columns(schema: pa.Schema, columns: Sequence[str] | None, what: str) 
     return pa.schema([schema.field(name) for name in columns])
 
 
-def weight(schema: pa.Schema) -> dict[str, int]:
+def _weight(schema: pa.Schema) -> dict[str, int]:
     """Leaves out payloads and headers that are not requested."""
     wants_payload = "payload" in schema.names or "payload_text" in schema.names
     return {"with_payload": int(wants_payload), "with_body": int(wants_payload or "format" in schema.names or "headers" in schema.names)}
 
 
-def to_queries(kind: str, states: Sequence[str] | None) -> list[tuple[str, str | None]]:
+def _to_queries(kind: str, states: Sequence[str] | None) -> list[tuple[str, str | None]]:
     """The queries to run, and the state of the messages that each gives."""
     if kind == "messages":
-        unknown = [state for state in states or () if state not in _STATES]
-        if unknown:
-            raise InvalidArgument(f"{unknown[0]!r} is not a state; states are: {', '.join(_STATES)}")
-        return [(f"table_{place}", str(state)) for state in (states or _STATES) for place in _STATES[state]]
+        chosen = [_check(state, _STATES, "state") for state in states or _STATES]
+        return [(f"table_{place}", str(state)) for state in chosen for place in _STATES[state]]
     if states is not None:
         raise InvalidArgument(f"states are for messages: {kind} has none")
     if kind == "dead":
@@ -270,7 +258,7 @@ def to_queries(kind: str, states: Sequence[str] | None) -> list[tuple[str, str |
     return [(f"table_{kind}", None)]
 
 
-def to_values(kind: str, where: dict[str, Any]) -> dict[str, Any]:
+def _to_values(kind: str, where: dict[str, Any]) -> dict[str, Any]:
     unknown = [name for name in where if name not in _PREDICATES[kind]]
     if unknown:
         raise InvalidArgument(f"{kind} cannot be filtered by {unknown[0]!r}; filters are: {', '.join(_PREDICATES[kind])}")

@@ -8,7 +8,7 @@ DEFECTS = (
     Defect(
         name="a-gap-is-filled-unseen",
         breaks="A stream goes on, on a restored log that has other lines where its checkpoint knows of none.",
-        file="rowq/spark/log.py",
+        file="rowq/spark/reader.py",
         old="            if now is not None and now != then and (then is None or now[0] >= then[0]):",
         new="            if now is not None and now != then and then is not None and now[0] == then[0]:",
         tests=("tests/spark/test_log.py::test_lines_that_a_restored_database_has_put_into_a_gap_are_noticed",),

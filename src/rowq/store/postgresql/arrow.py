@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import Literal
 
 from rowq.errors import StoreError, StoreUnavailable
-from rowq.store.arrow.schema import GIVEN
+from rowq.store.arrow import GIVEN
 from rowq.store.postgresql.session import PostgresqlQueries
 from rowq.store.query import LIST_PARAMETER, PARAMETER
 

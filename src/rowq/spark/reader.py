@@ -1,4 +1,5 @@
-"""History and audit as a read-only stream. A line is read once no earlier one can appear any more: see Tabular.settled."""
+"""Tables as DataFrames, read in pieces by the executors, each over its own connection: a batch read of any table, and history and audit as
+a read-only stream. A line is streamed once no earlier one can appear any more: see Tabular.settled."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from rowq.errors import CheckpointMismatch
-from rowq.spark.request import Log
+from rowq.spark.request import Log, Read
 from rowq.spark.tables import Piece, Tabular, open_tabular
 from rowq.spark.value import EARLIEST, LATEST
 
@@ -21,14 +22,38 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rowq.spark")
 
 
-class Lines(InputPartition):
-    """Lines after one and up to another, for one task."""
+class Rows(InputPartition):
+    """Rows of a table for one task."""
 
-    def __init__(self, after: int, upto: int, queues: tuple[str, ...] | None) -> None:
-        super().__init__((after, upto))
-        self.after = after
-        self.upto = upto
+    def __init__(self, piece: Piece, queues: tuple[str, ...] | None) -> None:
+        super().__init__((piece.first, piece.last))
+        self.piece = piece
         self.queues = queues
+
+
+class TableReader(DataSourceReader):
+    def __init__(self, asked: Read, columns: list[str]) -> None:
+        self._asked = asked
+        self._columns = columns
+
+    def partitions(self) -> list[InputPartition]:
+        """A DataFrame keeps the bounds of its first action: to see later rows, create a new one."""
+        asked = self._asked
+        queues = asked.queues.resolve(asked.at)
+        with open_tabular(asked.at.url()) as tabular:
+            bounds = tabular.bounds(asked.table, queues=queues, since_ms=asked.since_ms, until_ms=asked.until_ms)
+            if bounds is None:
+                return []
+            first, last = max(bounds[0], asked.first or 0), bounds[1] if asked.last is None else min(bounds[1], asked.last)
+            if first > last:
+                return []
+            pieces = tabular.pieces(asked.table, (first, last), asked.parts.least, asked.parts.most_records)
+        return [Rows(piece, queues) for piece in pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        times = {"since": self._asked.since_ms, "until": self._asked.until_ms}
+        where = {**dict(self._asked.where), **{name: ms for name, ms in times.items() if ms is not None}}
+        yield from _read(self._asked, partition, self._columns, where, self._asked.states)
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -68,24 +93,17 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """From the offsets alone, so that a batch is the same after a restart. Spark does not record the first offset and asks for it
         again; by then `latest` has moved, but the end of the batch records where it was."""
-        goes_on = (
-            all(start.get(name, 0) == end.get(name, 0) for name in ("identity", "first", "beginning")) and start["line"] <= end["line"]
-        )
+        is_same = all(start.get(name, 0) == end.get(name, 0) for name in ("identity", "first", "beginning"))
+        goes_on = is_same and start["line"] <= end["line"]
         after, upto = int(start["line"] if goes_on else end["first"]), int(end["line"])
         if upto <= after:
             return []
-        self._open()
-        parts = max(self._asked.parts.least, -(-(upto - after) // (self._asked.parts.most_records or upto - after)))
-        step = -(-(upto - after) // parts)
-        return [Lines(line, min(line + step, upto), self._queues) for line in range(after, upto, step)]
+        pieces = self._open().pieces(self._asked.table, (after + 1, upto), self._asked.parts.least, self._asked.parts.most_records)
+        return [Rows(piece, self._queues) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Lines):
-            return
-        with open_tabular(self._asked.at.url()) as tabular:
-            piece = Piece(self._asked.table, partition.after + 1, partition.upto)
-            since = None if self._asked.since_ms is None else {"since": self._asked.since_ms}
-            yield from tabular.read(piece, queues=partition.queues, columns=self._columns, where=since)
+        since = {} if self._asked.since_ms is None else {"since": self._asked.since_ms}
+        yield from _read(self._asked, partition, self._columns, since)
 
     def stop(self) -> None:
         if self._tabular is not None:
@@ -141,3 +159,12 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._tabular = open_tabular(self._asked.at.url())
             self._identity = str(self._tabular.identity())
         return self._tabular
+
+
+def _read(
+    asked: Read | Log, partition: InputPartition, columns: list[str], where: dict[str, Any], states: tuple[str, ...] | None = None
+) -> Iterator[pa.RecordBatch]:
+    if not isinstance(partition, Rows):  # Spark creates one of its own for a table without rows
+        return
+    with open_tabular(asked.at.url()) as tabular:
+        yield from tabular.read(partition.piece, queues=partition.queues, states=states, columns=columns, where=where)

@@ -1,4 +1,4 @@
-"""The Arrow schemas of the tables, and the conversion from what a database returns: column by column, never row by row.
+"""The tables as Arrow: their schemas, and the conversion from what a database returns: column by column, never row by row.
 
 Times are timestamps in UTC; a time beyond the calendar is NULL. `payload` holds the bytes that were sent, and
 `payload_text` the same as text if it is JSON.
@@ -8,82 +8,46 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from operator import attrgetter
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowq.model.draft import PREPARED_COLUMNS, Prepared
 from rowq.model.duration import LAST_MS
+from rowq.store.dialect import Dialect, Session, Snapshot
 
 TEXT, NUMBER, BYTES, TIME = pa.string(), pa.int64(), pa.binary(), pa.timestamp("us", tz="UTC")
 
-_MESSAGE = {
-    "id": TEXT,
-    "queue": TEXT,
-    "state": TEXT,
-    "seq": NUMBER,
-    "payload": BYTES,
-    "payload_text": TEXT,
-    "format": TEXT,
-    "headers": TEXT,
-    "priority": NUMBER,
-    "key": TEXT,
-    "group": TEXT,
-    "attempts": NUMBER,
-    "error": TEXT,
-    "sent_at": TIME,
-    "due_at": TIME,
-    "expires_at": TIME,
-    "deadline": TIME,
-    "lease_until": TIME,
-    "leased_at": TIME,
-    "consumer": TEXT,
-    "ttl_ms": NUMBER,
-    "max_attempts": NUMBER,
-    "backoff": TEXT,
-    "keys_if_undelivered": TEXT,
-    "reason": TEXT,
-    "died_at": TIME,
-    "redeliveries": NUMBER,
-}
-_HISTORY = {
-    "line": NUMBER,
-    "id": TEXT,
-    "seq": NUMBER,
-    "queue": TEXT,
-    "outcome": TEXT,
-    "sent_at": TIME,
-    "leased_at": TIME,
-    "finished_at": TIME,
-    "attempts": NUMBER,
-    "consumer": TEXT,
-    "error": TEXT,
-    "key": TEXT,
-    "group": TEXT,
-    "priority": NUMBER,
-    "payload": BYTES,
-    "payload_text": TEXT,
-    "format": TEXT,
-    "headers": TEXT,
-}
-_AUDIT = {
-    "line": NUMBER,
-    "at": TIME,
-    "queue": TEXT,
-    "seq": NUMBER,
-    "event": TEXT,
-    "attempt": NUMBER,
-    "actor": TEXT,
-    "detail": TEXT,
-}
+_NUMBERS = ("seq", "line", "priority", "attempts", "attempt", "ttl_ms", "max_attempts", "redeliveries", "_batch", "_place")
+_TIMES = ("sent_at", "due_at", "expires_at", "deadline", "lease_until", "leased_at", "died_at", "finished_at", "at")
+_TYPES: dict[str, pa.DataType] = {**dict.fromkeys(_NUMBERS, NUMBER), **dict.fromkeys(_TIMES, TIME), "payload": BYTES}
+"""The types of the columns that are not text."""
+_MESSAGE = (
+    *("id", "queue", "state", "seq", "payload", "payload_text", "format", "headers", "priority", "key", "group", "attempts", "error"),
+    *("sent_at", "due_at", "expires_at", "deadline", "lease_until", "leased_at", "consumer", "ttl_ms", "max_attempts", "backoff"),
+    *("keys_if_undelivered", "reason", "died_at", "redeliveries"),
+)
+_HISTORY = (
+    *("line", "id", "seq", "queue", "outcome", "sent_at", "leased_at", "finished_at", "attempts", "consumer", "error", "key", "group"),
+    *("priority", "payload", "payload_text", "format", "headers"),
+)
+_AUDIT = ("line", "at", "queue", "seq", "event", "attempt", "actor", "detail")
+
+
+def _schema(names: Sequence[str]) -> pa.Schema:
+    return pa.schema([(name, _TYPES.get(name, TEXT)) for name in names])
+
+
 SCHEMAS: dict[str, pa.Schema] = {
-    "messages": pa.schema(_MESSAGE | {"outcome": TEXT, "finished_at": TIME}),
-    "dead": pa.schema(_MESSAGE),
-    "history": pa.schema(_HISTORY),
-    "audit": pa.schema(_AUDIT),
+    "messages": _schema((*_MESSAGE, "outcome", "finished_at")),
+    "dead": _schema(_MESSAGE),
+    "history": _schema(_HISTORY),
+    "audit": _schema(_AUDIT),
 }
-PLACE_COLUMNS = pa.schema({"_stream": TEXT, "_batch": NUMBER, "_place": NUMBER})
+PLACE_COLUMNS = _schema(("_stream", "_batch", "_place"))
 """A message's place in a batch of a stream."""
 
 _BODY = (
@@ -106,7 +70,7 @@ GIVEN: dict[str, tuple[str, ...]] = {
         *("line", "seq", "queue", "id", "outcome", "sent_at", "leased_at", "finished_at", "attempts", "consumer", "error"),
         *("key", "group", "priority", "format", "payload", "headers"),
     ),
-    "table_audit": ("line", "at", "queue", "seq", "event", "attempt", "actor", "detail"),
+    "table_audit": _AUDIT,
     "table_slice": (*_BODY, *_LEASE, "_place"),
 }
 """The columns of each query in tabular.sql, in order. All other columns of the schema are NULL."""
@@ -120,7 +84,30 @@ _STAGED_TYPES = dict.fromkeys(PREPARED_COLUMNS, NUMBER) | {
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 10_000, 32 << 20
 
 
-def batches_of(rows: Iterator[tuple[object, ...]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+class RowReader:
+    """Reads the rows of a session, for databases without native Arrow support."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    @contextmanager
+    def reading(self) -> Iterator[Snapshot]:
+        with self._dialect.reading() as session:
+            yield _Rows(session)
+
+    def close(self) -> None:
+        """Nothing to do: the connections belong to the dialect."""
+
+
+class _Rows:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def batches(self, query: str, columns: list[str], values: dict[str, Any]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002  # all come
+        return _batches_of(self._session.stream(query, **values), GIVEN[query])
+
+
+def _batches_of(rows: Iterator[tuple[object, ...]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Collects a driver's rows into batches; large payloads make smaller batches."""
     weigh = names.index("payload") if "payload" in names else None
     taken: list[tuple[object, ...]] = []
@@ -146,10 +133,7 @@ def _gathered(rows: list[tuple[object, ...]], names: Sequence[str]) -> pa.Record
 def _given_type(name: str) -> pa.DataType:
     if name in _TEXTS_AS_BYTES:
         return BYTES
-    if name in ("format", "_place"):
-        return NUMBER
-    wanted = next(schema.field(name).type for schema in SCHEMAS.values() if name in schema.names)
-    return NUMBER if wanted == TIME else wanted
+    return NUMBER if name == "format" or _TYPES.get(name) == TIME else _TYPES.get(name, TEXT)
 
 
 def to_staged(stage: str, first: int, now: int, messages: Sequence[Prepared]) -> pa.RecordBatch:
