@@ -9,9 +9,7 @@ from typing import Any
 import msgspec
 
 import rowq
-from rowq.transfer.copy import Copier
-from rowq.transfer.opening import open_copier
-from rowq.transfer.report import QueueReport
+from rowq.transfer.copy import Copier, QueueReport, open_copier
 from tests.support.database import Database
 from tests.support.tables import faults_of
 

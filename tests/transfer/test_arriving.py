@@ -13,7 +13,7 @@ from rowq import Draft, MessageNotFound, State
 from rowq.engine.operation import SingleCall
 from rowq.model.draft import Prepared
 from rowq.store.call import Send
-from rowq.transfer.report import Counts
+from rowq.transfer.copy import Counts
 from tests.support.life import bury, drain, take
 from tests.transfer.journey import Journey, copy, everything, order
 

@@ -16,7 +16,7 @@ import rowq
 from rowq import Draft, OutcomeUnknown, StoreBusy, StoreError, StoreFull
 from rowq.store.sqlite.dialect import Sqlite
 from rowq.store.transfer import exporter
-from rowq.transfer.opening import open_copier
+from rowq.transfer.copy import open_copier
 from tests.store.driver import Spy, ask
 from tests.support.background import Background
 from tests.support.database import PostgresqlDatabase, SqliteDatabase

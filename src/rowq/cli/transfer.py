@@ -27,9 +27,8 @@ from rowq.cli.terminal import Advance, bar, confirm
 from rowq.cli.text import counted, json_line, size
 from rowq.model.message import Stats
 from rowq.transfer import line
+from rowq.transfer.copy import Counts, QueueReport, Survey, open_copier, survey
 from rowq.transfer.line import Read
-from rowq.transfer.opening import Survey, open_copier, survey
-from rowq.transfer.report import Counts, QueueReport
 
 # In this order the head of a group comes before its followers, and messages taken first come first again.
 _TO_BE_DONE = (rowq.State.LEASED, rowq.State.READY, rowq.State.SCHEDULED, rowq.State.BLOCKED)

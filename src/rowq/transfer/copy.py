@@ -1,24 +1,29 @@
-"""One run of a copy: what is copied in which order, how it is compared, and what is removed at the end."""
+"""One run of a copy, from one URL to another: what is copied in which order, how it is compared, and what is removed at the end. And a
+survey of what there is to copy, for a dry run."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from rowq.clock import running
-from rowq.errors import StoreBusy
-from rowq.model.message import State
-from rowq.model.queue import Settings
+from rowq.connect import open_engine, refuse_server
+from rowq.engine.engine import Engine
+from rowq.errors import QueueNotFound, StoreBusy, StoreUnavailable
+from rowq.model.message import State, Stats
+from rowq.model.queue import Settings, check_own_name
 from rowq.store import operate
 from rowq.store.dialect import Row
 from rowq.store.due_time import FOR_EVER
 from rowq.store.locked_message import hold_waiting
 from rowq.store.transaction import Transaction
-from rowq.store.transfer import exporter, extras, importer, progress
-from rowq.transfer.report import Counts, QueueReport
+from rowq.store.transfer import exporter, importer, progress
 from rowq.transfer.route import Transfer
 
 Advance = Callable[[int], None]
@@ -27,6 +32,71 @@ Advance = Callable[[int], None]
 _LOOK_EVERY = 0.05
 _REMOVED = (State.BLOCKED, State.SCHEDULED, State.READY, State.LEASED, State.DEAD, State.FINISHED)
 """Followers first: otherwise each of them would be promoted before it is removed."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """How many messages of a copy are in which state."""
+
+    ready: int
+    scheduled: int
+    leased: int
+    blocked: int
+    dead: int
+    finished: int
+
+    @property
+    def sums(self) -> tuple[int, int, int]:
+        """Sums that neither due times nor released leases change: all waiting messages, dead letters, the history."""
+        return self.ready + self.scheduled + self.leased + self.blocked, self.dead, self.finished
+
+
+class QueueReport(msgspec.Struct, frozen=True):
+    """The result for one queue. It has no counts if it was complete before this run: its messages may be anywhere by now."""
+
+    queue: str
+    copied: int
+    """In this run."""
+    removed: int
+    later: int
+    """Messages sent to the source since; the next run takes them."""
+    source: Counts | None
+    target: Counts | None
+
+    @property
+    def agrees(self) -> bool:
+        return self.source is None or self.target is None or self.source.sums == self.target.sums
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """What would be copied, and why the target could not be read, if it could not."""
+
+    queues: list[Stats]
+    target: str | None
+
+
+@contextmanager
+def open_copier(source: str, target: str, queues: Sequence[str] | None, *, actor: str | None, with_audit: bool = True) -> Iterator[Copier]:
+    """All queues, or the named ones. The source must exist; the target is created."""
+    _refuse_servers(source, target)
+    with closing(open_engine(source, maintenance=False, actor=actor, migrate=False)) as origin:
+        chosen = _chosen(origin, queues)
+        with closing(open_engine(target, maintenance=False, actor=actor)) as destination:
+            passage = Transfer(origin, destination, chosen)
+            yield Copier(passage, everything=queues is None, with_audit=with_audit)
+
+
+def survey(source: str, target: str, queues: Sequence[str] | None) -> Survey:
+    """Changes and creates nothing."""
+    _refuse_servers(source, target)
+    with closing(open_engine(source, maintenance=False, migrate=False)) as origin:
+        chosen = _chosen(origin, queues)
+        found = [origin.insights.stats(queue) for queue in chosen]
+        try:
+            with closing(open_engine(target, maintenance=False, migrate=False)) as destination:
+                Transfer(origin, destination, chosen).check()
+        except StoreUnavailable as error:
+            return Survey(found, str(error))
+    return Survey(found, None)
 
 
 class Stage(NamedTuple):
@@ -160,7 +230,6 @@ class Copier:
             arrived = self._passage.write("messages", rows, partial(importer.arrive, leaving=found, bases=self._passage.bases))
             self._copied.update([one.held.queue for one in found] if arrived is None else arrived)
             advance(self._copied.total())
-        self._passage.close("messages", self._ends["messages"])
 
     def _copy_history(self, advance: Advance) -> None:
         done, passage = 0, self._passage
@@ -171,22 +240,19 @@ class Copier:
             self._copied.update([one.queue for one in found] if arrived is None else arrived)
             done += len(rows)
             advance(done)
-        passage.close("history", self._ends["history"])
 
     def _copy_audit(self, advance: Advance) -> None:
         for rows in self._passage.fresh_pieces("list_events", "audit", self._ends["audit"]):
-            self._passage.write("audit", rows, partial(extras.bring_events, events=rows, courses=self._passage.courses))
+            self._passage.write("audit", rows, partial(importer.bring_events, events=rows, courses=self._passage.courses))
             advance(rows[-1][0])
-        self._passage.close("audit", self._ends["audit"])
 
     def _copy_names(self, advance: Advance) -> None:
         """The ids of messages that are gone. A message still at the source has come with its id, or was missed and will come."""
         for rows in self._passage.fresh_pieces("list_enqueued", "names", self._ends["audit"]):
             present = {row[0] for row in self._passage.ask("find_origins", seqs=[row[3] for row in rows])}
             gone = [row for row in rows if row[3] not in present]
-            self._passage.write("names", rows, partial(extras.name_gone, events=gone, courses=self._passage.courses))
+            self._passage.write("names", rows, partial(importer.name_gone, events=gone, courses=self._passage.courses))
             advance(rows[-1][0])
-        self._passage.close("names", self._ends["audit"])
 
     def _copy_replacements(self, advance: Advance) -> None:
         """Messages that were replaced by their keys since they were copied."""
@@ -196,18 +262,17 @@ class Copier:
             found = self._passage.read(exporter.read_messages, sorted({row[3] for row in rows}))
             self._passage.write("replaced", rows, partial(importer.replace, leaving=found, bases=self._passage.bases))
             advance(rows[-1][0])
-        self._passage.close("replaced", last)
 
     def _copy_extras(self) -> int:
         """Small, and safe to copy twice. Gives when the newest of the undelivered keys was written."""
         passage, newest = self._passage, 0
         for queue, course in passage.courses.items():
             for ids in passage.streamed("list_gone_ids", queue=queue):
-                passage.target.act(partial(extras.bring_gone_ids, ids=ids, course=course))
+                passage.target.act(partial(importer.bring_gone_ids, ids=ids, course=course))
             for answers in passage.streamed("list_answers", first=f"{queue}/", last=f"{queue}0"):
-                passage.target.act(partial(extras.bring_answers, answers=answers))
+                passage.target.act(partial(importer.bring_answers, answers=answers))
         for entries in passage.streamed("read_kv", low="[", high="[^", limit=FOR_EVER):
-            bring = partial(extras.bring_entries, entries=entries, courses=passage.courses, everything=self._everything)
+            bring = partial(importer.bring_entries, entries=entries, courses=passage.courses, everything=self._everything)
             passage.target.act(bring)
             newest = max(newest, *[entry[3] for entry in entries])
         return newest
@@ -248,3 +313,21 @@ def _purge(tx: Transaction, queue: str, seqs: list[int], after: int) -> int:
     replaced = {row[0] for row in tx.session.rows("find_replaced", seqs=seqs, after=after)}
     gone = [seq for seq in seqs if seq not in replaced]
     return sum(operate.purge(tx, queue, state, gone) for state in _REMOVED) if gone else 0
+
+
+def _chosen(source: Engine, queues: Sequence[str] | None) -> list[str]:
+    """In order, each once. A queue that does not exist is reported before anything is created."""
+    if queues is None:
+        chosen = [stats.queue for stats in source.insights.queues()]
+        if not chosen:
+            raise QueueNotFound("there is no queue at the source: nothing was ever sent to it")
+        return chosen
+    chosen = sorted({check_own_name(queue) for queue in queues})
+    for queue in chosen:
+        source.insights.settings(queue)
+    return chosen
+
+
+def _refuse_servers(*urls: str) -> None:
+    for url in urls:
+        refuse_server(url, "a copy goes from one database to another, and one of these is a server")

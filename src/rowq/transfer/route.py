@@ -45,7 +45,8 @@ class Transfer:
 
     def begin(self, settings: dict[str, Settings]) -> None:
         """Gives every queue its course; an existing one is kept."""
-        self.courses = self.target.act(progress.Beginning(self.identity, settings, self.ask("read_last_seq")[0][0]))
+        last = self.ask("read_last_seq")[0][0]
+        self.courses = self.target.act(partial(progress.begin, source=self.identity, settings=settings, last=last))
 
     def ask(self, query: str, **values: Any) -> list[Row]:
         """One query to the source, as of now."""
@@ -76,11 +77,12 @@ class Transfer:
             yield rows
 
     def fresh_pieces(self, query: str, part: Part, last: int) -> Iterator[list[Row]]:
-        """The same, from where the courses are in that part."""
+        """The same, from where the courses are in that part. At the end the part is complete for all queues."""
         for rows in self.pieces(query, min(getattr(course, part) for course in self.courses.values()), last):
             fresh = [row for row in rows if row[0] > getattr(self.courses[row[1]], part)]
             if fresh:
                 yield fresh
+        self._set(part, {queue: last for queue, course in self.courses.items() if getattr(course, part) < last})
 
     def streamed(self, query: str, **values: Any) -> Iterator[list[Row]]:
         """All rows of a query, in batches."""
@@ -105,10 +107,6 @@ class Transfer:
             self._go_on(part, reached)
             return result
         raise OutcomeUnknown("the target repeatedly did not confirm whether a batch was written: run the copy again to continue from there")
-
-    def close(self, part: Part, last: int) -> None:
-        """The part is complete for all queues."""
-        self._set(part, {queue: last for queue, course in self.courses.items() if getattr(course, part) < last})
 
     def start(self, part: Part, number: int) -> None:
         """The part begins there, for queues where it has not begun before."""

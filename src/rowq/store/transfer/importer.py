@@ -1,4 +1,5 @@
-"""Imports messages from another database with their ids, states and order, by the target's own settings."""
+"""Imports messages from another database with their ids, states and order, by the target's own settings; and what a copy moves besides
+them: audit lines, the ids of messages that are gone, undelivered keys, answers to requests."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from rowq.store.locked_message import LockedMessage, hold_waiting, lock_groups, 
 from rowq.store.place import put_back, take_out
 from rowq.store.transaction import Transaction
 from rowq.store.transfer.exporter import FinishedLine, Leaving
+from rowq.store.transfer.progress import Course
 from rowq.store.transition import move, policy_of_lease, put_waiting, return_position
 
 _BODY = ("seq", "sent_at", *PREPARED_COLUMNS)
@@ -74,6 +76,51 @@ def replace(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int
             _expect_end(tx, held, expires_at)
             tx.audit(held.queue, held.seq, "replaced")
         tx.flush()
+
+
+def bring_events(tx: Transaction, events: Sequence[Row], courses: Mapping[str, Course]) -> None:
+    """Writes rows of `list_events` unchanged, except for their seqs."""
+    for _, queue, at, seq, *rest in events:
+        if courses[queue].takes(seq):
+            tx.changes["insert_audit"].append((at, queue, None if seq is None else seq + courses[queue].base, *rest))
+    tx.flush()
+
+
+def name_gone(tx: Transaction, events: Sequence[Row], courses: Mapping[str, Course]) -> None:
+    """Writes rows of `list_enqueued`, for messages that are gone: their ids still lead to their audit."""
+    rows = [(message_id(seq, at), seq + courses[queue].base, queue, tx.now) for _, queue, at, seq in events if courses[queue].takes(seq)]
+    if rows:
+        tx.session.many("insert_gone_id", ("id", "seq", "queue", "gone_at"), rows)
+
+
+def bring_gone_ids(tx: Transaction, ids: Sequence[Row], course: Course) -> None:
+    """Writes rows of `list_gone_ids`: callers' own ids stay taken."""
+    rows = [(id, seq + course.base, course.queue, gone_at) for id, seq, gone_at in ids if course.takes(seq)]
+    if rows:
+        tx.session.many("insert_gone_id", ("id", "seq", "queue", "gone_at"), rows)
+
+
+def bring_answers(tx: Transaction, answers: Sequence[Row]) -> None:
+    """Writes rows of `list_answers`: a send that is retried at the target gets its first answer."""
+    tx.session.many("insert_answer", ("id", "at", "fingerprint", "answer"), answers)
+
+
+def bring_entries(tx: Transaction, entries: Sequence[Row], courses: Mapping[str, Course], *, everything: bool) -> None:
+    """Writes rows of `read_kv`, for messages of these queues, and with `everything` also those of unknown queues. Entries of an earlier run
+    are not written again, as they may have been deleted here since; entries written here later are kept."""
+    ids = sorted({entry[4] for entry in entries})
+    queues: defaultdict[str, set[str]] = defaultdict(set)
+    for id, _, queue, _ in tx.session.rows("find_ids", ids=ids) if ids else []:
+        queues[id].add(queue)
+    until = {queue: course.entries for queue, course in courses.items()}
+    oldest = min(until.values())
+    for entry_key, format, value, written_at, id in entries:
+        ours = queues[id] & until.keys()
+        if (not ours and (queues[id] or not everything)) or written_at <= min([until[queue] for queue in ours], default=oldest):
+            continue
+        found = tx.session.row("find_entry", entry_key=entry_key)
+        if found is None or found[0] < written_at:
+            tx.session.write("write_entry", entry_key=entry_key, format=format, value=value, written_at=written_at, message_id=id)
 
 
 def find_known(session: Session, seqs: Mapping[Named, int]) -> set[Named]:

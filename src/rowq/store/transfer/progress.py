@@ -51,12 +51,13 @@ class Course(msgspec.Struct, frozen=True):
         return not self.is_complete or (seq is not None and seq > self.floor)
 
 
-_NUMBERS = ("base", "room", "floor", "audit", "messages", "history", "names", "replaced", "entries")
+_FIELDS = Course.__struct_fields__[1:]
+"""What is stored of a course, each under a name of its own."""
 
 
 def read_courses(session: Session, source: int, queues: Iterable[str]) -> dict[str, Course]:
     """The courses of existing queues whose copy from that source has begun."""
-    names = {_name(source, queue, field): (queue, field) for queue in queues for field in (*_NUMBERS, "paused")}
+    names = {_name(source, queue, field): (queue, field) for queue in queues for field in _FIELDS}
     found: dict[str, dict[str, int]] = {}
     for name, value in session.rows("read_marks", names=list(names)) if names else []:
         queue, field = names[name]
@@ -65,41 +66,30 @@ def read_courses(session: Session, source: int, queues: Iterable[str]) -> dict[s
     return {queue: Course(queue=queue, **values) for queue, values in found.items() if queue in there}
 
 
-class Beginning(msgspec.Struct, frozen=True):
-    """The first step: gives each new queue a base and creates it paused, before anything is changed at the source."""
+def begin(tx: Transaction, source: int, settings: Mapping[str, Settings], last: int) -> dict[str, Course]:
+    """The first step: gives each new queue a base and creates it paused, before anything is changed at the source. `settings` are the
+    source's, by queue, and `last` is its last seq."""
+    known = refuse_strangers(tx.session, source, list(settings))
+    new = [queue for queue in settings if queue not in known]
+    cramped = [queue for queue, course in known.items() if course.is_complete and course.room < last]
+    if new or cramped:
+        room = last + _ROOM
+        tx.session.write("skip_seqs", count=room)
+        base = int(tx.session.rows("read_skipped")[0][0]) - room
+        for queue in cramped:
+            known[queue] = msgspec.structs.replace(known[queue], base=base, room=room)
+            _write(tx.session, source, {queue: {"base": base, "room": room}})
+        for queue in new:
+            known[queue] = _begin(tx, source, Course(queue, base, room, 0, 0, 0, 0, 0, 0, 0, _PAUSED.index(settings[queue].paused)))
+            _write_settings(tx, queue, msgspec.structs.replace(settings[queue], paused=True))
+    return {queue: known[queue] for queue in settings}
 
-    source: int
-    settings: Mapping[str, Settings]
-    """The source's settings, by queue."""
-    last: int
-    """The last seq of the source."""
 
-    def __call__(self, tx: Transaction) -> dict[str, Course]:
-        known = refuse_strangers(tx.session, self.source, list(self.settings))
-        new = [queue for queue in self.settings if queue not in known]
-        cramped = [queue for queue, course in known.items() if course.is_complete and course.room < self.last]
-        if new or cramped:
-            base, room = self._draw(tx.session)
-            for queue in cramped:
-                known[queue] = msgspec.structs.replace(known[queue], base=base, room=room)
-                _write(tx.session, self.source, {queue: {"base": base, "room": room}})
-            for queue in new:
-                known[queue] = self._begin(tx, queue, base, room)
-        return {queue: known[queue] for queue in self.settings}
-
-    def _draw(self, session: Session) -> tuple[int, int]:
-        room = self.last + _ROOM
-        session.write("skip_seqs", count=room)
-        return int(session.rows("read_skipped")[0][0]) - room, room
-
-    def _begin(self, tx: Transaction, queue: str, base: int, room: int) -> Course:
-        settings = self.settings[queue]
-        course = Course(queue, base, room, 0, 0, 0, 0, 0, 0, 0, _PAUSED.index(settings.paused))
-        tx.session.write("delete_marks", names=[_name(self.source, queue, field) for field in (*_NUMBERS, "paused")])
-        for field in (*_NUMBERS, "paused"):
-            tx.session.write("insert_mark", name=_name(self.source, queue, field), seq=getattr(course, field))
-        _write_settings(tx, queue, msgspec.structs.replace(settings, paused=True))
-        return course
+def _begin(tx: Transaction, source: int, course: Course) -> Course:
+    tx.session.write("delete_marks", names=[_name(source, course.queue, field) for field in _FIELDS])
+    for field in _FIELDS:
+        tx.session.write("insert_mark", name=_name(source, course.queue, field), seq=getattr(course, field))
+    return course
 
 
 def advance(tx: Transaction, source: int, courses: Mapping[str, Course], part: Part, reached: Mapping[str, int]) -> None:
