@@ -28,9 +28,8 @@ from rowq.server.compat import registry
 from rowq.server.compat.keyval.manifest import read_manifest
 from rowq.spark import request
 from rowq.spark.options import OPTIONS, Given
-from rowq.spark.pipeline.choice import Choice
-from rowq.spark.pipeline.manifest import Manifest
-from rowq.spark.pipeline.storage import open_storage
+from rowq.spark.pipeline.manifest import Manifest, open_storage
+from rowq.spark.pipeline.replaying import Choice
 from rowq.store.notify.redis_connection import check_redis_url
 from rowq.transfer import line
 from tests.fuzz.target import refusing, target, text_target

@@ -11,9 +11,8 @@ import pytest
 
 from rowq import InvalidArgument, LakeBusy, LakeError, LakeMismatch
 from rowq.spark.pipeline.lake import Lake
-from rowq.spark.pipeline.manifest import FOLDER, File, Manifest, Range, Snapshot, Version
-from rowq.spark.pipeline.storage import Folder, open_storage
-from rowq.spark.pipeline.vacuuming import vacuum
+from rowq.spark.pipeline.maintenance import vacuum
+from rowq.spark.pipeline.manifest import FOLDER, File, Folder, Manifest, Range, Snapshot, Version, open_storage
 
 A, B, C = (File(f"history/date=2026-01-3{day}/piece=1-aa/part-{day}.parquet", 10, 100) for day in range(3))
 

@@ -14,8 +14,7 @@ import rowq
 from rowq import InvalidArgument, LakeError
 from rowq.spark import pipeline
 from rowq.spark.pipeline import replaying
-from rowq.spark.pipeline.choice import Choice
-from rowq.spark.pipeline.replaying import Replayed, replay_archived, replay_dead
+from rowq.spark.pipeline.replaying import Choice, Replayed, replay_archived, replay_dead
 from rowq.spark.publish import Publisher
 from rowq.store.dialect import Session
 from rowq.store.stream import replay

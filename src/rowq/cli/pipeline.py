@@ -139,9 +139,8 @@ def replay(
     keep their ids; archived messages are sent as new ones, with headers that say where they come from.
     """
     _require_spark()
-    from rowq.spark.pipeline.choice import Choice
     from rowq.spark.pipeline.lake import Lake
-    from rowq.spark.pipeline.replaying import replay_archived, replay_dead
+    from rowq.spark.pipeline.replaying import Choice, replay_archived, replay_dead
 
     choice = Choice(queue=queue, ids=tuple(id or ()), reason=reason, outcome=outcome, error=error, since_ms=since, until_ms=until)
     if lake is None and to is not None:
@@ -166,9 +165,9 @@ def replay(
 def compact(session: Session, lake: Folder, master: Master = LOCAL, dry_run: DryRun = False) -> None:
     """Merge the small files of a lake, one per day."""
     _require_spark()
-    from rowq.spark.pipeline.compacting import compact as compact_lake
-    from rowq.spark.pipeline.compacting import small_files
     from rowq.spark.pipeline.lake import Lake
+    from rowq.spark.pipeline.maintenance import compact as compact_lake
+    from rowq.spark.pipeline.maintenance import small_files
 
     small = small_files(Lake(lake).snapshot())
     files = sum(map(len, small.values()))
@@ -189,8 +188,8 @@ def vacuum(
     dry_run: DryRun = False,
 ) -> None:
     """Remove files that a lake no longer uses."""
-    from rowq.spark.pipeline.vacuuming import KEEP_MS
-    from rowq.spark.pipeline.vacuuming import vacuum as remove
+    from rowq.spark.pipeline.maintenance import KEEP_MS
+    from rowq.spark.pipeline.maintenance import vacuum as remove
 
     result = remove(lake, older_than_ms=KEEP_MS if older_than is None else round(older_than * 1000), dry_run=dry_run)
     done = "to remove; nothing was changed" if dry_run else "removed"

@@ -16,20 +16,18 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import msgspec
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from rowq.connect import open_engine, refuse_server
 from rowq.errors import LakeError, LakeMismatch
-from rowq.spark.pipeline.lake import PIECE, Lake, another_database
-from rowq.spark.pipeline.line import LINE, day, read_lines
+from rowq.spark.pipeline.lake import MOMENT, Lake, another_database, read_lines
 from rowq.spark.pipeline.manifest import File, Range, Snapshot
 from rowq.spark.tables import open_tabular
 from rowq.store.stream.segment import KINDS, Commit, Kind, Plan, Purge, Segment, count_lines, list_segments
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["KINDS", "SEGMENT_LINES", "Archived", "Archiver", "archive", "write"]
 
@@ -184,15 +182,10 @@ def archive(
 
 
 def write(spark: SparkSession, url: str, lake: Lake, kind: Kind, segment: Segment, piece: str) -> None:
-    """Overwrites the files of the same piece, which only a task of the same attempt can have written. Spark moves the files into place when
-    all of them are complete."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     frame = read_lines(spark, url, kind, segment.first, segment.last, segment.lines)
-    frame = frame.withColumns({"segment": F.lit(segment.number).cast("bigint"), "date": day(kind), PIECE: F.lit(piece)})
-    writer = frame.sortWithinPartitions("date", LINE).write.mode("overwrite").partitionBy("date", PIECE)
-    writer = writer.option("partitionOverwriteMode", "dynamic").option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-    writer.parquet(lake.storage.path(kind))
+    days = F.floor(F.unix_millis(F.col(MOMENT[kind])) / 86_400_000).cast("int")  # in UTC, whatever the timezone of the session
+    columns = {"segment": F.lit(segment.number).cast("bigint"), "date": F.date_from_unix_date(days)}
+    lake.write(frame.withColumns(columns), kind, piece)
 
 
 def refuse_restored(kind: Kind, known: list[Segment], snapshot: Snapshot) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
@@ -18,6 +18,7 @@ _FEW_MARKS, _MOST_MARKS = 40, 120
 _SPANS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 Points = Sequence[tuple[int, float]]
+Axis = Callable[[float], float]
 
 
 def lines(series: Mapping[str, Points], label: str, *, unit: str = "") -> str:
@@ -99,19 +100,15 @@ def _scale(most: float, unit: str = "") -> tuple[float, list[float]]:
     return size * step * count, [size * step * number for number in range(count + 1)]
 
 
-class _axis:  # noqa: N801  # used as a function
-    """Maps a measured value to a position."""
-
-    def __init__(self, first: float, last: float, start: float, end: float) -> None:
-        """A single value is drawn in the middle."""
-        self._first, self._start = first, start if last > first else (start + end) / 2
-        self._factor = (end - start) / (last - first) if last > first else 0.0
-
-    def __call__(self, value: float) -> float:
-        return self._start + (value - self._first) * self._factor
+def _axis(first: float, last: float, start: float, end: float) -> Axis:
+    """Maps a measured value to a position; a single value is drawn in the middle."""
+    if last <= first:
+        return lambda _: (start + end) / 2
+    factor = (end - start) / (last - first)
+    return lambda value: start + (value - first) * factor
 
 
-def _grid(ticks: Sequence[float], y: _axis, unit: str) -> str:
+def _grid(ticks: Sequence[float], y: Axis, unit: str) -> str:
     return "".join(
         f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
         f'<text x="{_LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{amount(tick, unit)}</text>'
@@ -119,7 +116,7 @@ def _grid(ticks: Sequence[float], y: _axis, unit: str) -> str:
     )
 
 
-def _times(first: int, last: int, x: _axis) -> str:
+def _times(first: int, last: int, x: Axis) -> str:
     step = next((step for step in _STEPS_MS if (last - first) / step <= 7), _STEPS_MS[-1])
     form = "%H:%M" if step < _DAY and last - first <= _DAY else "%d %b %H:%M" if step < _DAY else "%d %b"
     ticks = range(-(-first // step) * step, last + 1, step) or [first]

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rowq.errors import LakeError, LakeMismatch
-from rowq.spark.pipeline.manifest import File, Manifest, Range, Snapshot, Version
-from rowq.spark.pipeline.storage import Storage, open_storage
+from rowq.spark.pipeline.manifest import File, Manifest, Range, Snapshot, Version, open_storage
 from rowq.store.stream.segment import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+PER_TASK = 100_000
+MOST_TASKS = 200
+
+LINE = "line"
+"""The column with the number of a line."""
+MOMENT: dict[Kind, str] = {"history": "finished_at", "audit": "at"}
+"""The column that determines the day of a line."""
 PIECE = "piece"
 """The partition column that separates attempts to write. Readers do not see it."""
 
@@ -27,7 +34,7 @@ class Lake:
     """`Lake("data/lake")`: a folder, which need not exist yet."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.storage: Storage = open_storage(path)
+        self.storage = open_storage(path)
         self.manifest = Manifest(self.storage)
 
     def snapshot(self) -> Snapshot:
@@ -53,6 +60,15 @@ class Lake:
 
         found = [stored for stored in self.storage.files(kind) if f"/{PIECE}={piece}/" in stored.name and stored.name.endswith(".parquet")]
         return [File(stored.name, parquet.read_metadata(self.storage.path(stored.name)).num_rows, stored.size) for stored in found]
+
+    def write(self, frame: DataFrame, kind: Kind, piece: str) -> None:
+        """Writes the files of a piece, by day and in order of line. Overwrites those of the same piece, which only a task of the same
+        attempt can have written. Spark moves the files into place when all of them are complete."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        frame = frame.withColumn(PIECE, F.lit(piece)).sortWithinPartitions("date", LINE)
+        writer = frame.write.mode("overwrite").partitionBy("date", PIECE).option("partitionOverwriteMode", "dynamic")
+        writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(self.storage.path(kind))
 
     def publish(
         self,
@@ -113,11 +129,10 @@ def read_lake(
 
 
 def read_files(spark: SparkSession, lake: Lake, kind: Kind, files: list[File]) -> DataFrame:
-    from rowq.spark.pipeline.line import ddl
-
+    columns = f"{_ddl(kind)}, segment bigint, date date"
     if not files:
-        return spark.createDataFrame([], f"{ddl(kind)}, segment bigint, date date")
-    reader = spark.read.option("basePath", lake.storage.path(kind)).schema(f"{ddl(kind)}, segment bigint, date date, {PIECE} string")
+        return spark.createDataFrame([], columns)
+    reader = spark.read.option("basePath", lake.storage.path(kind)).schema(f"{columns}, {PIECE} string")
     return reader.parquet(*(lake.storage.path(file.name) for file in files)).drop(PIECE)
 
 
@@ -127,3 +142,34 @@ def another_database(root: str) -> LakeMismatch:
 
 def _first_version(identity: int, now: int) -> Version:
     return Version(version=1, lake=secrets.token_hex(16), identity=identity, at=now, action="made")
+
+
+def read_lines(
+    spark: SparkSession, url: str, kind: Kind, first: int, last: int, count: int, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """The lines from one number to another, both included; `count`: about how many there are."""
+    from rowq.spark.tables import SCHEMAS
+
+    chosen = list(columns or SCHEMAS[kind].names)
+    if not count:
+        return spark.createDataFrame([], _ddl(kind)).select(chosen)
+    tasks = max(1, min(MOST_TASKS, -(-count // PER_TASK)))
+    reader = spark.read.format("rowq").options(url=url, table=kind, columns=",".join(chosen), minPartitions=tasks)
+    return reader.options(startingPosition=first, endingPosition=last).load()
+
+
+def between(frame: DataFrame, moment: str, since_ms: int | None, until_ms: int | None) -> DataFrame:
+    """The rows from one time on, up to another that is not included; None is no limit."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if since_ms is not None:
+        frame = frame.where(F.col(moment) >= F.timestamp_millis(F.lit(since_ms)))
+    return frame if until_ms is None else frame.where(F.col(moment) < F.timestamp_millis(F.lit(until_ms)))
+
+
+def _ddl(kind: Kind) -> str:
+    """The columns of a kind as Spark DDL."""
+    from rowq.spark.tables import SCHEMAS
+
+    types = {"int64": "bigint", "timestamp[us, tz=UTC]": "timestamp"}
+    return ", ".join(f"`{field.name}` {types.get(str(field.type), str(field.type))}" for field in SCHEMAS[kind])

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from rowq.spark.pipeline import chart, measure
 from rowq.spark.pipeline.page import Page, Section
+from rowq.spark.pipeline.report import Reports
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from rowq.spark.pipeline.report import Reports
-
-_MOST_ROWS = 200
+_MOST_ROWS, _MOST_BARS = 200, 12
 _MOST_SERIES = chart.COLOURS
 _HOURS, _DAYS = 3_600_000, 86_400_000
 _LONG = 14 * _DAYS
@@ -23,6 +23,7 @@ _LONG = 14 * _DAYS
 
 Record = dict[str, Any]
 Table = Sequence[Record]
+Cells = Sequence[Sequence[str]]
 
 
 def overview(found: Reports, *, title: str, now: int) -> Page:
@@ -65,8 +66,6 @@ def _fetched(found: Reports) -> Mapping[str, Table]:
 
 def _rows(frame: DataFrame) -> list[Record]:
     """Without sketches, and with times in milliseconds."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     kept = [(name, kind) for name, kind in frame.dtypes if kind != "binary"]
     columns = [F.unix_millis(F.col(name)).alias(name) if kind == "timestamp" else F.col(name) for name, kind in kept]
     return [row.asDict() for row in frame.select(*columns).collect()]
@@ -78,67 +77,51 @@ def _step(tables: Mapping[str, Table]) -> int:
 
 
 def _throughput(rows: Table, step: int) -> Section:
-    by_queue = _totals(rows, "queue", ("sent", "delivered", "acked", "dead"))
-    series = _series(rows, step, lambda row: float(row["acked"]), sum)
-    return _section(
-        "Throughput",
-        f"Messages acked {_each(step)}, by queue.",
-        series,
-        ("queue", "sent", "delivered", "acked", "dead"),
-        [(name, *(f"{count:,}" for count in counts)) for name, counts in by_queue],
-    )
+    columns = ("sent", "delivered", "acked", "dead")
+    series = _series(rows, step, "acked", sum)
+    return _drawn("Throughput", f"Messages acked {_each(step)}, by queue.", series, ("queue", *columns), _totals(rows, columns))
 
 
 def _depth(rows: Table, step: int) -> Section:
-    series = _series(sorted(rows, key=lambda row: row["hour"]), step, lambda row: float(row["depth"]), lambda values: values[-1])
-    latest = {row["queue"]: row["depth"] for row in sorted(rows, key=lambda row: row["hour"])}
-    deepest: dict[str, int] = {}
+    ordered = sorted(rows, key=lambda row: row["hour"])
+    latest = {row["queue"]: row["depth"] for row in ordered}
+    deepest: Counter[str] = Counter()
     for row in rows:
-        deepest[row["queue"]] = max(deepest.get(row["queue"], 0), row["depth"])
+        deepest[row["queue"]] = max(deepest[row["queue"]], row["depth"])
     cells = [(name, f"{depth:,}", f"{deepest[name]:,}") for name, depth in sorted(latest.items(), key=lambda pair: -pair[1])]
-    return _section("Depth", "Messages still to be processed, by queue.", series, ("queue", "in the end", "at most"), cells)
+    series = _series(ordered, step, "depth", lambda values: values[-1])
+    return _drawn("Depth", "Messages still to be processed, by queue.", series, ("queue", "in the end", "at most"), cells)
 
 
 def _latency(rows: Table, by_queue: Table, name: str, title: str, sentence: str) -> Section:
-    series = _series([row | {"hour": row["step"]} for row in rows], 1, lambda row: float(row[f"{name}_p99"]), max)
+    series = _series([row | {"hour": row["step"]} for row in rows], 1, f"{name}_p99", max)
     columns = ("p50", "p90", "p99", "max")
     cells = [
         (row["queue"], f"{row['messages']:,}", *(chart.amount(row[f"{name}_{column}"], "ms") for column in columns))
         for row in sorted(by_queue, key=lambda row: -row[f"{name}_p99"])
     ]
-    return _section(title, f"{sentence}: the 99th percentile, by queue.", series, ("queue", "messages", *columns), cells, unit="ms")
+    return _drawn(title, f"{sentence}: the 99th percentile, by queue.", series, ("queue", "messages", *columns), cells, unit="ms")
 
 
 def _retries(rows: Table, step: int) -> Section:
-    names = ("deliveries", "retries", "nacked", "lease_expired")
-    series = _series(rows, step, lambda row: float(row["retries"]), sum)
-    cells = [(name, *(f"{count:,}" for count in counts)) for name, counts in _totals(rows, "queue", names)]
-    return _section(
-        "Retries",
-        f"Deliveries {_each(step)} that were not the first of their message, by queue.",
-        series,
-        ("queue", "deliveries", "retries", "nacked", "leases expired"),
-        cells,
-    )
+    sentence = f"Deliveries {_each(step)} that were not the first of their message, by queue."
+    cells = _totals(rows, ("deliveries", "retries", "nacked", "lease_expired"))
+    columns = ("queue", "deliveries", "retries", "nacked", "leases expired")
+    return _drawn("Retries", sentence, _series(rows, step, "retries", sum), columns, cells)
 
 
 def _dead(rows: Table) -> Section:
-    counts: defaultdict[tuple[str, str], int] = defaultdict(int)
-    ended: dict[tuple[str, int], int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
         counts[row["queue"], row["reason"]] += row["died"]
-        ended[row["queue"], row["hour"]] = row["ended"]
-    ordered = sorted(counts.items(), key=lambda pair: -pair[1])
-    of_queue: defaultdict[str, int] = defaultdict(int)
-    for (queue, _), count in ended.items():
-        of_queue[queue] += count
-    cells = [(queue, reason, f"{count:,}", chart.amount(100 * count / of_queue[queue], "%")) for (queue, reason), count in ordered]
-    bars = {f"{queue}: {reason}": float(count) for (queue, reason), count in ordered[:12]}
-    plot = chart.bars(bars, "Dead letters by queue and reason")
+    ended: Counter[str] = Counter()
+    for (queue, _), count in {(row["queue"], row["hour"]): row["ended"] for row in rows}.items():
+        ended[queue] += count
+    ordered = counts.most_common()
+    cells = [(queue, reason, f"{count:,}", chart.amount(100 * count / ended[queue], "%")) for (queue, reason), count in ordered]
+    plot = _bars([(f"{queue}: {reason}", count) for (queue, reason), count in ordered], "Dead letters by queue and reason")
     columns = ("queue", "reason", "died", "share in those hours")
-    return Section(
-        title="Dead letters", sentence="Messages that died, by queue and reason.", plot=plot, columns=columns, rows=cells[:_MOST_ROWS]
-    )
+    return _section("Dead letters", "Messages that died, by queue and reason.", plot, columns, cells)
 
 
 def _failures(rows: Table) -> Section:
@@ -147,17 +130,9 @@ def _failures(rows: Table) -> Section:
         (row["fingerprint"], row["queue"], f"{row['failures']:,}", f"{row['messages']:,}", chart.moment(row["last_at"]), row["example"])
         for row in ordered
     ]
-    plot = chart.bars(
-        {f"{row['queue']}: {row['fingerprint']}": float(row["failures"]) for row in ordered[:12]}, "Failures by kind of error"
-    )
-    return Section(
-        title="Failures",
-        sentence="Errors grouped by meaning, ignoring numbers, ids and paths.",
-        plot=plot,
-        columns=("error", "queue", "failures", "messages", "last", "for example"),
-        rows=[[_cut(cell) for cell in row] for row in cells[:_MOST_ROWS]],
-        left_out=max(0, len(cells) - _MOST_ROWS),
-    )
+    plot = _bars([(f"{row['queue']}: {row['fingerprint']}", row["failures"]) for row in ordered], "Failures by kind of error")
+    columns = ("error", "queue", "failures", "messages", "last", "for example")
+    return _section("Failures", "Errors grouped by meaning, ignoring numbers, ids and paths.", plot, columns, cells)
 
 
 def _consumers(rows: Table) -> Section:
@@ -170,50 +145,46 @@ def _consumers(rows: Table) -> Section:
         )
         for row in ordered
     ]
-    plot = chart.bars({f"{row['consumer'] or 'unnamed'}, {row['queue']}": float(row["acked"]) for row in ordered[:12]}, "Acks by consumer")
-    return Section(
-        title="Consumers",
-        sentence="What each consumer did, and its time per message.",
-        plot=plot,
-        columns=("consumer", "queue", "delivered", "acked", "nacked", "rejected", "leases expired", "p50", "p99"),
-        rows=cells[:_MOST_ROWS],
-        left_out=max(0, len(cells) - _MOST_ROWS),
-    )
+    plot = _bars([(f"{row['consumer'] or 'unnamed'}, {row['queue']}", row["acked"]) for row in ordered], "Acks by consumer")
+    columns = ("consumer", "queue", "delivered", "acked", "nacked", "rejected", "leases expired", "p50", "p99")
+    return _section("Consumers", "What each consumer did, and its time per message.", plot, columns, cells)
 
 
-def _section(
-    title: str, sentence: str, series: dict[str, chart.Points], columns: Sequence[str], cells: Sequence[Sequence[str]], *, unit: str = ""
-) -> Section:
-    return Section(
-        title=title,
-        sentence=sentence,
-        plot=chart.lines(series, f"{title}: {sentence}", unit=unit),
-        names=list(series),
-        columns=columns,
-        rows=cells[:_MOST_ROWS],
-        left_out=max(0, len(cells) - _MOST_ROWS),
-    )
+def _drawn(title: str, sentence: str, series: dict[str, chart.Points], columns: Sequence[str], cells: Cells, *, unit: str = "") -> Section:
+    """A section with a line for each queue."""
+    plot = chart.lines(series, f"{title}: {sentence}", unit=unit)
+    return _section(title, sentence, plot, columns, cells, names=list(series))
 
 
-def _series(
-    rows: Iterable[Record], step: int, value: Callable[[Record], float], merge: Callable[[list[float]], float]
-) -> dict[str, chart.Points]:
+def _bars(counts: Iterable[tuple[str, int]], label: str) -> str:
+    return chart.bars({name: float(count) for name, count in islice(counts, _MOST_BARS)}, label)
+
+
+def _section(title: str, sentence: str, plot: str, columns: Sequence[str], cells: Cells, names: Sequence[str] = ()) -> Section:
+    rows = [[_cut(cell) for cell in row] for row in cells[:_MOST_ROWS]]
+    left_out = max(0, len(cells) - _MOST_ROWS)
+    return Section(title=title, sentence=sentence, plot=plot, names=names, columns=columns, rows=rows, left_out=left_out)
+
+
+def _series(rows: Iterable[Record], step: int, column: str, merge: Callable[[list[float]], float]) -> dict[str, chart.Points]:
     """The queues with the most, up to the number of colours. In the order of their names, so that a queue has the same colour in every
     plot."""
     found: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        found[row["queue"]][row["hour"] // step * step].append(value(row))
+        found[row["queue"]][row["hour"] // step * step].append(float(row[column]))
     merged = {queue: sorted((at, merge(values)) for at, values in points.items()) for queue, points in found.items()}
     heaviest = sorted(merged, key=lambda queue: -sum(amount for _, amount in merged[queue]))[:_MOST_SERIES]
     return {queue: merged[queue] for queue in sorted(heaviest)}
 
 
-def _totals(rows: Table, by: str, names: Sequence[str]) -> list[tuple[str, list[int]]]:
+def _totals(rows: Table, names: Sequence[str]) -> Cells:
+    """The sums of some columns by queue; the queue with the most in the first of them comes first."""
     totals: dict[str, list[int]] = {}
     for row in rows:
-        sums = totals.setdefault(row[by], [0] * len(names))
-        totals[row[by]] = [before + row[name] for before, name in zip(sums, names, strict=True)]
-    return sorted(totals.items(), key=lambda pair: -pair[1][0])
+        sums = totals.setdefault(row["queue"], [0] * len(names))
+        totals[row["queue"]] = [before + row[name] for before, name in zip(sums, names, strict=True)]
+    ordered = sorted(totals.items(), key=lambda pair: -pair[1][0])
+    return [(queue, *(f"{count:,}" for count in counts)) for queue, counts in ordered]
 
 
 def _each(step: int) -> str:

@@ -6,7 +6,9 @@ finds nothing to do once it is complete.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import uuid
 from array import array
 from collections.abc import Callable, Iterator
@@ -20,12 +22,11 @@ from rowq.broker import Broker
 from rowq.connect import open_engine, refuse_server
 from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument, OutcomeUnknown
+from rowq.model.message import Message
 from rowq.model.queue import check_own_name
-from rowq.spark.pipeline.choice import Choice, check_rate, check_replay_name
-from rowq.spark.pipeline.lake import Lake, read_files
-from rowq.spark.pipeline.line import LINE
+from rowq.spark.pipeline.lake import LINE, MOMENT, Lake, between, read_files
 from rowq.spark.publish import Mapping, Publisher, open_publisher
-from rowq.store.stream.replay import Begin, Course, read_course
+from rowq.store.stream import replay
 from rowq.store.stream.segment import last_publication
 
 if TYPE_CHECKING:
@@ -35,8 +36,61 @@ CHUNK = 1_000
 REPLAY_HEADER, ORIGIN_HEADER = "rowq-replay", "rowq-replay-of"
 """On a message that was sent again: the name of the replay, and the id under which it was archived."""
 _MOST_DOUBTS = 5
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 Progress = Callable[[int], None]
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which messages a replay takes: all that match every given field. Times are milliseconds since 1970: of the death of a dead letter, or
+    of the end of an archived message; `since_ms` is included, `until_ms` is not."""
+
+    queue: str
+    ids: tuple[str, ...] = ()
+    reason: str | None = None
+    """For dead letters only."""
+    outcome: str | None = None
+    """For archived messages only."""
+    error: str | None = None
+    """A regular expression to find anywhere in the last error."""
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        check_own_name(self.queue)
+        try:
+            re.compile(self.error or "")
+        except (re.error, OverflowError, RecursionError) as error:
+            raise InvalidArgument(f"{self.error!r} is not a regular expression: {error}") from None
+
+    def digest(self, *others: str) -> int:
+        """Identifies the choice."""
+        data = msgspec.json.encode([msgspec.to_builtins(self), *others])
+        return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()) >> 2
+
+    def takes(self, letter: Message) -> bool:
+        """Whether a dead letter matches."""
+        at = letter.died_at or 0
+        return (
+            (not self.ids or letter.id in self.ids)
+            and self.reason in (None, letter.reason)
+            and (self.error is None or re.search(self.error, letter.error or "") is not None)
+            and (self.since_ms is None or at >= self.since_ms)
+            and (self.until_ms is None or at < self.until_ms)
+        )
+
+    def among(self, history: DataFrame) -> DataFrame:
+        """The archived messages that match."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        frame = history.where(F.col("queue") == self.queue)
+        if self.ids:
+            frame = frame.where(F.col("id").isin(*self.ids))
+        if self.outcome is not None:
+            frame = frame.where(F.col("outcome") == self.outcome)
+        if self.error is not None:
+            frame = frame.where(F.coalesce(F.col("error"), F.lit("")).rlike(self.error))
+        return between(frame, MOMENT["history"], self.since_ms, self.until_ms)
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -66,9 +120,9 @@ def replay_dead(
     that a message that dies again is not taken twice."""
     if choice.outcome is not None:
         raise InvalidArgument("dead letters have a reason, not an outcome: choose them by reason")
-    check_rate(rate)
+    _check_rate(rate)
     with _opened(url, actor) as engine:
-        course = _begun(engine, check_replay_name(name), choice.digest("dead"), 0, 1, dry_run=dry_run)
+        course = _begun(engine, _check_name(name), choice.digest("dead"), 0, 1, dry_run=dry_run)
         broker = Broker(engine)
         letters = broker.walk(choice.queue, states=["dead"])
         ids = [letter.id for letter in letters if choice.takes(letter) and (letter.died_at or 0) <= course.begun_at]
@@ -98,10 +152,10 @@ def replay_archived(
     source = Lake(lake)
     snapshot = source.snapshot()
     held = snapshot.last_segment("history")
-    size = CHUNK if check_rate(rate) is None else max(1, min(CHUNK, int(rate or 1)))
+    size = CHUNK if _check_rate(rate) is None else max(1, min(CHUNK, int(rate or 1)))
     with _opened(url, actor) as engine:
         digest = choice.digest("archived", snapshot.lake, queue)
-        course = _begun(engine, check_replay_name(name), digest, held.last if held else 0, size, dry_run=dry_run)
+        course = _begun(engine, _check_name(name), digest, held.last if held else 0, size, dry_run=dry_run)
         with engine.dialect.reading() as session:
             done = last_publication(session, _writer(name)) or 0
     meant = choice.among(read_files(spark, source, "history", snapshot.files_of("history"))).where(f"{LINE} <= {course.upto}")
@@ -158,17 +212,29 @@ def _marked(meant: DataFrame, name: str) -> DataFrame:
     return meant.withColumn("headers", F.to_json(F.map_concat(kept, told))).select(*columns, "headers")
 
 
-def _begun(engine: Engine, name: str, digest: int, upto: int, chunk: int, *, dry_run: bool) -> Course:
+def _begun(engine: Engine, name: str, digest: int, upto: int, chunk: int, *, dry_run: bool) -> replay.Course:
     if dry_run:
         with engine.dialect.reading() as session:
-            course = read_course(session, name) or Course(digest, engine.clock.now(), upto, chunk)
+            course = replay.read_course(session, name) or replay.Course(digest, engine.clock.now(), upto, chunk)
     else:
-        course = engine.act(Begin(name, digest, upto, chunk))
+        course = engine.act(lambda tx: replay.begin(tx, name, digest, upto, chunk))
     if course.choice != digest:
         raise InvalidArgument(
             f"the replay {name!r} was started with another selection of messages: use the same options, or give this one a new name"
         )
     return course
+
+
+def _check_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise InvalidArgument(f"{name!r} is not a name for a replay: use 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+    return name
+
+
+def _check_rate(rate: float | None) -> float | None:
+    if rate is not None and not 0 < rate < float("inf"):
+        raise InvalidArgument(f"a rate is a number of messages a second, more than 0, not {rate!r}")
+    return rate
 
 
 @contextmanager

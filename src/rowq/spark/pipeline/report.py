@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from rowq.connect import open_engine
 from rowq.errors import InvalidArgument
 from rowq.spark.pipeline import measure
 from rowq.spark.pipeline.archiving import refuse_restored
-from rowq.spark.pipeline.lake import Lake, another_database, read_files
-from rowq.spark.pipeline.line import MOMENT, read_lines
+from rowq.spark.pipeline.lake import MOMENT, Lake, another_database, between, read_files, read_lines
 from rowq.spark.pipeline.manifest import Snapshot
-from rowq.spark.tables import open_tabular
+from rowq.spark.tables import SCHEMAS, open_tabular
 from rowq.store.stream.segment import KINDS, Kind, count_lines, list_segments
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
-
-
-_COLUMNS: dict[Kind, tuple[str, ...]] = {
-    "history": measure.LIFE,
-    "audit": ("line", "at", "queue", "seq", "event", "attempt", "actor", "detail"),
-}
+_COLUMNS: dict[Kind, Sequence[str]] = {"history": measure.LIFE, "audit": SCHEMAS["audit"].names}
 """All columns that a report reads: payloads are not fetched."""
 
 
@@ -82,8 +75,6 @@ def write_reports(found: Reports, folder: str | os.PathLike[str]) -> None:
 
 
 def _lines(spark: SparkSession, source: Source, kind: Kind) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
     if source.lake is None and source.url is None:
         raise InvalidArgument("a report needs a lake, a database, or both")
     lake = None if source.lake is None else Lake(source.lake)
@@ -94,11 +85,7 @@ def _lines(spark: SparkSession, source: Source, kind: Kind) -> DataFrame:
     frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     if source.queues:
         frame = frame.where(F.col("queue").isin(*source.queues))
-    if source.since_ms is not None:
-        frame = frame.where(F.col(MOMENT[kind]) >= F.timestamp_millis(F.lit(source.since_ms)))
-    if source.until_ms is not None:
-        frame = frame.where(F.col(MOMENT[kind]) < F.timestamp_millis(F.lit(source.until_ms)))
-    return frame
+    return between(frame, MOMENT[kind], source.since_ms, source.until_ms)
 
 
 def _hot_lines(spark: SparkSession, url: str, kind: Kind, lake: Lake | None, snapshot: Snapshot | None) -> list[DataFrame]:

@@ -22,23 +22,16 @@ class Course(msgspec.Struct, frozen=True):
     """How many messages are published at once."""
 
 
-class Begin(msgspec.Struct, frozen=True):
+def begin(tx: Transaction, name: str, choice: int, upto: int, chunk: int) -> Course:
     """Returns the course of a replay: the stored one, or else this one. If two first runs start at the same moment, the second uses the
     course of the first."""
-
-    name: str
-    choice: int
-    upto: int
-    chunk: int
-
-    def __call__(self, tx: Transaction) -> Course:
-        known = read_course(tx.session, self.name)
-        if known is not None:
-            return known
-        course = Course(self.choice, tx.now, self.upto, self.chunk)
-        for field in Course.__struct_fields__:  # in one order, so that a concurrent run waits at the first of them
-            tx.session.write("offer_mark", name=_mark(self.name, field), seq=getattr(course, field))
-        return read_course(tx.session, self.name) or course
+    known = read_course(tx.session, name)
+    if known is not None:
+        return known
+    course = Course(choice, tx.now, upto, chunk)
+    for field in Course.__struct_fields__:  # in one order, so that a concurrent run waits at the first of them
+        tx.session.write("offer_mark", name=_mark(name, field), seq=getattr(course, field))
+    return read_course(tx.session, name) or course
 
 
 def read_course(session: Session, name: str) -> Course | None:

@@ -15,7 +15,6 @@ State = Literal["intent", "committed", "purged"]
 
 KINDS: tuple[Kind, ...] = ("history", "audit")
 
-_MEASURE = {"history": "measure_history", "audit": "measure_audit"}
 _NO_LIMIT = 1 << 62
 
 
@@ -38,7 +37,7 @@ def list_segments(session: Session, lake: str, kind: Kind) -> list[Segment]:
 
 def count_lines(session: Session, kind: Kind, first: int, last: int, most: int | None = None) -> tuple[int, int | None]:
     """How many lines a range has, counting at most `most`, and the number of the last one counted."""
-    count, highest = session.rows(_MEASURE[kind], first=first, last=last, limit=most or _NO_LIMIT)[0]
+    count, highest = session.rows(f"measure_{kind}", first=first, last=last, limit=most or _NO_LIMIT)[0]
     return int(count), highest
 
 

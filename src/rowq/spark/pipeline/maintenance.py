@@ -1,4 +1,5 @@
-"""Compaction: the small files of a day become one. Readers see either the old files or the new one."""
+"""Maintenance of a lake. Compaction: the small files of a day become one, and readers see either the old files or the new one. Vacuum:
+files that no longer count, and files of unfinished runs, are removed after some days."""
 
 from __future__ import annotations
 
@@ -10,10 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rowq.clock import SystemClock
-from rowq.errors import LakeBusy, LakeError
-from rowq.spark.pipeline.lake import PIECE, Lake, read_files
-from rowq.spark.pipeline.line import LINE
-from rowq.spark.pipeline.manifest import File, Snapshot
+from rowq.errors import InvalidArgument, LakeBusy, LakeError
+from rowq.spark.pipeline.lake import LINE, Lake, read_files
+from rowq.spark.pipeline.manifest import FOLDER, File, Snapshot, Stored
 from rowq.store.stream.segment import KINDS, Kind
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LARGE = 128 << 20
 """Files of at least this many bytes are left alone."""
+KEEP_MS = 7 * 86_400_000
+"""For this long a file may still be being written, or a replaced one read."""
 
 
 class Compacted(msgspec.Struct, frozen=True):
@@ -53,15 +55,10 @@ def compact(spark: SparkSession, path: str | os.PathLike[str], *, progress: Call
 
 
 def _compact(spark: SparkSession, lake: Lake, kind: Kind, files: list[File]) -> list[File]:
-    from pyspark.sql import functions as F  # noqa: N812
-
     piece = lake.attempt("compact")
     count = max(1, -(-sum(file.size for file in files) // LARGE))
-    frame = read_files(spark, lake, kind, files).withColumn(PIECE, F.lit(piece))
-    frame = frame.coalesce(1) if count == 1 else frame.repartitionByRange(count, LINE)
-    writer = frame.sortWithinPartitions("date", LINE).write.mode("overwrite").partitionBy("date", PIECE)
-    writer = writer.option("partitionOverwriteMode", "dynamic").option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-    writer.parquet(lake.storage.path(kind))
+    frame = read_files(spark, lake, kind, files)
+    lake.write(frame.coalesce(1) if count == 1 else frame.repartitionByRange(count, LINE), kind, piece)
     written = lake.written(kind, piece)
     before, now = sum(file.rows for file in files), sum(file.rows for file in written)
     if before != now:
@@ -71,3 +68,29 @@ def _compact(spark: SparkSession, lake: Lake, kind: Kind, files: list[File]) -> 
         lake.discard(written)
         raise LakeBusy("another process compacted the same days at the same time: this run changed nothing")
     return written
+
+
+class Vacuumed(msgspec.Struct, frozen=True):
+    files: int
+    bytes: int
+    names: list[str]
+
+
+def vacuum(path: str | os.PathLike[str], *, older_than_ms: int = KEEP_MS, dry_run: bool = False) -> Vacuumed:
+    """Removes them; with `dry_run` only reports them."""
+    if older_than_ms < 0:
+        raise InvalidArgument("a vacuum takes a duration of 0 or more")
+    lake = Lake(path)
+    cutoff = SystemClock().now() - older_than_ms
+    # In this order: a file published between the two is in the manifest, or too young.
+    stored = [file for folder in (*KINDS, FOLDER) for file in lake.storage.files(folder) if file.written_at <= cutoff]
+    live = lake.snapshot().files
+    gone = [file for file in stored if file.name not in live and not _is_version(file)]
+    if not dry_run:
+        for file in gone:
+            lake.storage.remove(file.name)
+    return Vacuumed(len(gone), sum(file.size for file in gone), [file.name for file in gone])
+
+
+def _is_version(file: Stored) -> bool:
+    return file.name.startswith(f"{FOLDER}/") and file.name.endswith(".json")
