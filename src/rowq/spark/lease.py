@@ -12,8 +12,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from msgspec import Struct
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -23,9 +24,6 @@ from rowq.spark.ledger import Slice, Stream, open_ledger
 from rowq.spark.options import BY_BATCH
 from rowq.spark.request import Lease
 from rowq.spark.tables import open_tabular
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _log = logging.getLogger("rowq.spark")
 

@@ -24,7 +24,6 @@ from rowq.model.queue import check_own_name
 from rowq.model.stream import Ahead, Slice, Stream, StreamClaim, check_stream_name
 from rowq.store.dialect import Row, Session
 from rowq.store.stream import ledger
-from rowq.store.stream import slices as slicing
 
 __all__ = ["Ledger", "Slice", "Stream", "StreamClaim", "open_ledger"]
 
@@ -92,14 +91,14 @@ class Ledger:
         """The batches after `after` up to `upto` in about `parts` slices, each of at most `most` messages unless a group has more."""
         if parts < 1 or (most is not None and most < 1):
             raise InvalidArgument(f"a batch is cut into at least one slice of at least one message, not {parts!r} of {most!r}")
-        return self._read(lambda session: slicing.cut(session, stream, after, upto, parts, most))
+        return self._read(lambda session: ledger.cut(session, stream, after, upto, parts, most))
 
     def read(self, slice: Slice) -> Iterator[list[Row]]:
         """The messages of a slice in order, some hundred at a time, as rows of (place, seq, queue, attempts, leased_at, format, payload,
         headers, sent_at, message_key, group_key, priority, own_id). LeaseLost or StreamRevoked if they are no longer in the batch."""
         self._engine.check_open()
         with self._engine.dialect.reading() as session:
-            yield from slicing.read(session, slice)
+            yield from ledger.read_slice(session, slice)
 
     def lag(self, queues: Sequence[str]) -> dict[str, int]:
         """How much waits in the queues together, and how long the first ready message has been there."""

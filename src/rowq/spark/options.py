@@ -1,25 +1,154 @@
-"""Every option of `format("rowq")`: parsed once, at the edge, into checked values."""
+"""Every option of `format("rowq")`: parsed once, at the edge, into checked values. A parser takes the text, and raises ValueError with what
+is expected instead."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
 from rowq.errors import InvalidArgument
-from rowq.spark import value
+from rowq.model.duration import LONGEST_MS, read_seconds, to_ms
+from rowq.spark.tables import KINDS
 
 READ, LEASE, LOG, WRITE = "read", "lease", "log", "write"
 READING, STREAMING, SOURCE = (READ, LOG), (LEASE, LOG), (READ, LEASE, LOG)
-TABLES = ("messages", "dead", "history", "audit")
 STATES = ("ready", "scheduled", "leased", "blocked", "dead", "finished")
 EXACTLY_ONCE, DIRECT = "exactly_once", "direct"
 BY_GROUP, BY_BATCH = "group", "batch"
+EARLIEST, LATEST = "earliest", "latest"
+_ROLES = ("payload", "format", "queue", "headers", "key", "group", "priority", "delay", "at", "ttl", "deadline", "maxAttempts", "id")
+SINK_COLUMNS = dict(zip(_ROLES, _ROLES, strict=True)) | {"queue": "queue_column", "maxAttempts": "max_attempts"}
+"""The names of columns in options, without their suffix `Column`, and in a mapping."""
 
 _OF_SPARK = {"checkpointlocation", "queryname", "outputmode"}
 """Options of Spark itself, which it passes on to the source."""
+_BYTES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+_MOST = (1 << 63) - 1
+
+
+def text(given: str) -> str:
+    if not given or "\0" in given:
+        raise ValueError("text")
+    return given
+
+
+def label(given: str) -> str:
+    """A name that is kept in the database."""
+    if not re.fullmatch(r"[A-Za-z0-9._:-]{1,100}", given):
+        raise ValueError("a name of up to 100 letters, digits and . _ : -")
+    return given
+
+
+def switch(given: str) -> bool:
+    if given.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return given.lower() == "true"
+
+
+def count(given: str) -> int:
+    return _whole(given, 1, "a whole number, 1 or more")
+
+
+def number(given: str) -> int:
+    return _whole(given, 0, "a whole number, 0 or more")
+
+
+def size(given: str) -> int:
+    found = re.fullmatch(r"(\d{1,15}) ?([kmg]?b?)", given.strip().lower())
+    if found is None or not int(found[1]):
+        raise ValueError("bytes, such as 1048576, 64k, 10mb or 1g")
+    return int(found[1]) * _BYTES[found[2]]
+
+
+def duration(given: str) -> int:
+    """Milliseconds. A bare number is seconds, as everywhere in rowq."""
+    seconds = read_seconds(given.lower())
+    if seconds is None or seconds * 1000 > LONGEST_MS:
+        raise ValueError("a duration such as 500ms, 10s, 15m or 2h; at most 366d")
+    return to_ms(seconds, "this")
+
+
+def period(given: str) -> int:
+    """The duration of something repeated."""
+    ms = duration(given)
+    if ms < 10:
+        raise ValueError("a duration of at least 10ms")
+    return ms
+
+
+def limit(given: str) -> int | None:
+    """A duration, or `never`."""
+    return None if given.lower() == "never" else period(given)
+
+
+def moment(given: str) -> int:
+    """Milliseconds since 1970: as a number, or as ISO 8601, which is UTC if it has no timezone."""
+    if re.fullmatch(r"\d{1,15}", given):
+        return int(given)
+    try:
+        found = datetime.fromisoformat(given)
+        return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise ValueError("a moment such as 2026-07-01T12:00:00Z, or milliseconds since 1970") from None
+
+
+def position(given: str) -> int | str:
+    if given.lower() in (EARLIEST, LATEST):
+        return given.lower()
+    return _whole(given, 0, "earliest, latest, or the number of a row")
+
+
+def names(given: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(name.strip() for name in given.split(",")))
+    if not all(found):
+        raise ValueError("names separated by commas")
+    return found
+
+
+def pattern(given: str) -> str:
+    try:
+        re.compile(given)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    return given
+
+
+def pairs(given: str) -> tuple[tuple[str, str], ...]:
+    found = [tuple(part.strip() for part in pair.partition("=")[::2]) for pair in given.split(";") if pair.strip()]
+    if not found or not all(name and value for name, value in found):
+        raise ValueError("name=value, separated by ;")
+    return tuple((name, value) for name, value in found)
+
+
+def one_of(choices: Collection[str]) -> Callable[[str], str]:
+    def choose(given: str) -> str:
+        if given.lower() not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return given.lower()
+
+    return choose
+
+
+def some_of(choices: Collection[str]) -> Callable[[str], tuple[str, ...]]:
+    def choose(given: str) -> tuple[str, ...]:
+        found = names(given.lower())
+        if not set(found) <= set(choices):
+            raise ValueError(f"some of {', '.join(choices)}, separated by commas")
+        return found
+
+    return choose
+
+
+def _whole(given: str, least: int, what: str) -> int:
+    found = int(given) if re.fullmatch(r"\d{1,19}", given.strip()) else -1
+    if not least <= found <= _MOST:
+        raise ValueError(what)
+    return found
 
 
 class Option(Struct, frozen=True):
@@ -31,55 +160,44 @@ class Option(Struct, frozen=True):
 
 
 OPTIONS = (
-    Option("url", value.text, (*SOURCE, WRITE)),
-    Option("credentialsEnv", value.label, (*SOURCE, WRITE)),
-    Option("queue", value.label, (*SOURCE, WRITE)),
-    Option("queues", value.names),
-    Option("queuePattern", value.pattern),
-    Option("createQueue", value.switch, STREAMING, "false"),
-    Option("table", value.one_of(TABLES), READING),
-    Option("columns", value.names),
-    Option("includeHeaders", value.switch, SOURCE, "true"),
-    Option("includeLease", value.switch, (LEASE,), "false"),
-    Option("minPartitions", value.count),
-    Option("maxRecordsPerPartition", value.count),
-    Option("states", value.some_of(STATES), (READ,)),
-    Option("where", value.pairs, (READ,)),
-    Option("startingPosition", value.position, READING),
-    Option("endingPosition", value.position, (READ,)),
-    Option("startingTimestamp", value.moment, READING),
-    Option("endingTimestamp", value.moment, (READ,)),
-    Option("mode", value.one_of((LEASE, LOG)), STREAMING, LEASE),
-    Option("streamId", value.label, (LEASE,)),
-    Option("maxMessagesPerTrigger", value.count, STREAMING, "10000"),
-    Option("maxBytesPerTrigger", value.size, (LEASE,)),
-    Option("minMessagesPerTrigger", value.count, (LEASE,)),
-    Option("maxTriggerDelay", value.duration, (LEASE,), "15m"),
-    Option("pollInterval", value.period, STREAMING, "500ms"),
-    Option("heartbeatInterval", value.period, (LEASE,), "10s"),
-    Option("streamTimeout", value.limit, (LEASE,), "never"),
-    Option("prefetchBatches", value.number, (LEASE,), "0"),
-    Option("preserveOrder", value.one_of((BY_GROUP, BY_BATCH)), (LEASE,), BY_GROUP),
-    Option("failOnDataLoss", value.switch, STREAMING, "true"),
-    Option("deliveryMode", value.one_of((EXACTLY_ONCE, DIRECT)), (WRITE,), EXACTLY_ONCE),
-    Option("sinkId", value.label, (WRITE,), "rowq"),
-    Option("txnAppId", value.label, (WRITE,)),
-    Option("txnVersion", value.number, (WRITE,)),
-    Option("batchSize", value.count, (WRITE,), "10000"),
-    Option("payloadColumn", value.text, (WRITE,), "payload"),
-    Option("payloadAs", value.one_of(("auto", "json", "text", "bytes")), (WRITE,), "auto"),
-    Option("formatColumn", value.text, (WRITE,)),
-    Option("queueColumn", value.text, (WRITE,)),
-    Option("headersColumn", value.text, (WRITE,)),
-    Option("keyColumn", value.text, (WRITE,)),
-    Option("groupColumn", value.text, (WRITE,)),
-    Option("priorityColumn", value.text, (WRITE,)),
-    Option("delayColumn", value.text, (WRITE,)),
-    Option("atColumn", value.text, (WRITE,)),
-    Option("ttlColumn", value.text, (WRITE,)),
-    Option("deadlineColumn", value.text, (WRITE,)),
-    Option("maxAttemptsColumn", value.text, (WRITE,)),
-    Option("idColumn", value.text, (WRITE,)),
+    Option("url", text, (*SOURCE, WRITE)),
+    Option("credentialsEnv", label, (*SOURCE, WRITE)),
+    Option("queue", label, (*SOURCE, WRITE)),
+    Option("queues", names),
+    Option("queuePattern", pattern),
+    Option("createQueue", switch, STREAMING, "false"),
+    Option("table", one_of(KINDS), READING),
+    Option("columns", names),
+    Option("includeHeaders", switch, SOURCE, "true"),
+    Option("includeLease", switch, (LEASE,), "false"),
+    Option("minPartitions", count),
+    Option("maxRecordsPerPartition", count),
+    Option("states", some_of(STATES), (READ,)),
+    Option("where", pairs, (READ,)),
+    Option("startingPosition", position, READING),
+    Option("endingPosition", position, (READ,)),
+    Option("startingTimestamp", moment, READING),
+    Option("endingTimestamp", moment, (READ,)),
+    Option("mode", one_of((LEASE, LOG)), STREAMING, LEASE),
+    Option("streamId", label, (LEASE,)),
+    Option("maxMessagesPerTrigger", count, STREAMING, "10000"),
+    Option("maxBytesPerTrigger", size, (LEASE,)),
+    Option("minMessagesPerTrigger", count, (LEASE,)),
+    Option("maxTriggerDelay", duration, (LEASE,), "15m"),
+    Option("pollInterval", period, STREAMING, "500ms"),
+    Option("heartbeatInterval", period, (LEASE,), "10s"),
+    Option("streamTimeout", limit, (LEASE,), "never"),
+    Option("prefetchBatches", number, (LEASE,), "0"),
+    Option("preserveOrder", one_of((BY_GROUP, BY_BATCH)), (LEASE,), BY_GROUP),
+    Option("failOnDataLoss", switch, STREAMING, "true"),
+    Option("deliveryMode", one_of((EXACTLY_ONCE, DIRECT)), (WRITE,), EXACTLY_ONCE),
+    Option("sinkId", label, (WRITE,), "rowq"),
+    Option("txnAppId", label, (WRITE,)),
+    Option("txnVersion", number, (WRITE,)),
+    Option("batchSize", count, (WRITE,), "10000"),
+    Option("payloadColumn", text, (WRITE,), "payload"),
+    Option("payloadAs", one_of(("auto", "json", "text", "bytes")), (WRITE,), "auto"),
+    *(Option(f"{role}Column", text, (WRITE,)) for role in SINK_COLUMNS if role != "payload"),
 )
 
 OTHER_NAMES = {"dedupeKeyColumn": "keyColumn", "partitionBy": "preserveOrder"}
@@ -95,12 +213,12 @@ class Given:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values: dict[str, Any] = {}
-        for name, text in options.items():
+        for name, given in options.items():
             if name.lower() not in _OF_SPARK:
                 option = _known(name)
                 if option.name in self._values:
                     raise InvalidArgument(f"option {option.name} is given twice, under both of its names: give it once")
-                self._values[option.name] = _parse(option, text)
+                self._values[option.name] = _parse(option, given)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -142,9 +260,9 @@ def _known(name: str) -> Option:
     return option
 
 
-def _parse(option: Option, text: str) -> Any:
+def _parse(option: Option, given: str) -> Any:
     try:
-        return option.parse(str(text))
+        return option.parse(str(given))
     except ValueError as error:
-        shown = "this" if option.name == "url" else repr(text)  # it may contain a password
+        shown = "this" if option.name == "url" else repr(given)  # it may contain a password
         raise InvalidArgument(f"option {option.name}: {shown} is not valid; it takes {error}") from None

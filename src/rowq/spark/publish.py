@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
+
+import pyarrow as pa
 
 from rowq.connect import open_engine
 from rowq.engine.engine import Engine
@@ -23,15 +25,12 @@ from rowq.model.mapping import Drafting, Mapping
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Settings
 from rowq.model.text import check_text
-from rowq.store.arrow import to_staged
+from rowq.store.arrow import pieces_of, to_staged
 from rowq.store.call import Call, Execute, sends_of
 from rowq.store.dialect import ArrowDriver
 from rowq.store.policy import Known, check_payload
 from rowq.store.stream import stage as staging
 from rowq.store.transaction import Transaction
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["Mapping", "Publisher", "open_publisher"]
 
@@ -127,7 +126,7 @@ class Publisher:
     def _prepared(self, batches: Iterable[pa.RecordBatch], mapping: Mapping) -> Iterator[list[Prepared]]:
         """Checked messages, as many at a time as one transaction should write."""
         drafting, bounds = Drafting(mapping), _Bounds(self._open())
-        return _pieces(_checked(batches, drafting, bounds), self._rows)
+        return pieces_of(_checked(batches, drafting, bounds), self._rows, _BYTES, lambda message: len(message.payload))
 
     def _publish(self, act: Callable[[Transaction], T], stages: Sequence[tuple[str, int]]) -> T:
         if len({stage for stage, _ in stages}) != len(stages):
@@ -148,36 +147,29 @@ class _Bounds:
     def check(self, messages: list[Prepared], first: int) -> None:
         now = self._engine.clock.now()
         for row, message in enumerate(messages, first):
-            _check_moment(message, row, now)
             known = self._known.get(message.queue) or self._learn(message.queue)
-            policy, size = known.policy, len(message.payload)
-            if size > policy.max_payload_bytes:
-                raise PayloadTooLarge(
-                    f"row {row}: the payload takes {size} bytes, {message.queue!r} allows {policy.max_payload_bytes}: "
-                    "send a reference to it, or raise max_payload_bytes"
-                )
-            if policy.schema is not None:
-                _check_schema(known, message, row)
+            try:
+                _check(message, known, now)
+            except RowqError as error:
+                raise type(error)(f"row {row}: {error}") from None
 
     def _learn(self, queue: str) -> Known:
         known = self._known[queue] = Known(Settings(), self._engine.insights.policy(queue), is_stored=True)
         return known
 
 
-def _check_moment(message: Prepared, row: int, now: int) -> None:
-    try:
-        check_moment(message, now)
-    except InvalidArgument as error:
-        raise InvalidArgument(f"row {row}: {error}") from None
-
-
-def _check_schema(known: Known, message: Prepared, row: int) -> None:
-    if message.format == Format.BYTES:
-        raise PayloadRejected(f"row {row}: the payload is bytes, but the queue's schema requires JSON")
-    try:
+def _check(message: Prepared, known: Known, now: int) -> None:
+    check_moment(message, now)
+    policy, size = known.policy, len(message.payload)
+    if size > policy.max_payload_bytes:
+        raise PayloadTooLarge(
+            f"the payload takes {size} bytes, {message.queue!r} allows {policy.max_payload_bytes}: "
+            "send a reference to it, or raise max_payload_bytes"
+        )
+    if policy.schema is not None:
+        if message.format == Format.BYTES:
+            raise PayloadRejected("the payload is bytes, but the queue's schema requires JSON")
         check_payload(known, decode(message.format, message.payload))
-    except RowqError as error:
-        raise type(error)(f"row {row}: {error}") from None
 
 
 def _checked(batches: Iterable[pa.RecordBatch], drafting: Drafting, bounds: _Bounds) -> Iterator[Prepared]:
@@ -187,19 +179,6 @@ def _checked(batches: Iterable[pa.RecordBatch], drafting: Drafting, bounds: _Bou
         bounds.check(messages, seen)
         seen += len(messages)
         yield from messages
-
-
-def _pieces(messages: Iterable[Prepared], rows: int) -> Iterator[list[Prepared]]:
-    piece: list[Prepared] = []
-    size = 0
-    for message in messages:
-        piece.append(message)
-        size += len(message.payload)
-        if len(piece) == rows or size >= _BYTES:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
 
 
 def _check_name(name: object, what: str, longest: int) -> None:

@@ -6,18 +6,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from rowq.errors import CheckpointMismatch
+from rowq.spark.options import EARLIEST, LATEST
 from rowq.spark.request import Log, Read
 from rowq.spark.tables import Piece, Tabular, open_tabular
-from rowq.spark.value import EARLIEST, LATEST
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _log = logging.getLogger("rowq.spark")
 

@@ -14,23 +14,14 @@ import rowq
 from rowq.errors import InvalidArgument, QueueNotFound
 from rowq.model.mapping import Mapping
 from rowq.model.queue import check_name, check_own_name, split_name
-from rowq.spark.options import EXACTLY_ONCE, LEASE, LOG, READ, WRITE, Given
+from rowq.spark.options import EARLIEST, EXACTLY_ONCE, LATEST, LEASE, LOG, READ, SINK_COLUMNS, WRITE, Given
 from rowq.spark.publish import MOST_ROWS
-from rowq.spark.value import EARLIEST, LATEST
+from rowq.spark.tables import FILTERS
 
 _log = logging.getLogger("rowq.spark")
 
 _SQLITE = "sqlite:///"
 _DATABASES = ("sqlite", "postgresql", "postgres", "mariadb", "mysql")
-_PRIORITIES = ("min_priority", "max_priority")
-WHERE = {"messages": _PRIORITIES, "dead": ("reason", *_PRIORITIES), "history": ("outcome", *_PRIORITIES), "audit": ("event",)}
-"""Fields that option `where` accepts for each table. Times and states have options of their own."""
-_SINK_COLUMNS = {
-    **{name: name for name in ("payload", "format", "headers", "key", "group", "priority", "delay", "at", "ttl", "deadline", "id")},
-    "queue": "queue_column",
-    "maxAttempts": "max_attempts",
-}
-"""The names of columns in options, without their suffix `Column`, and in a mapping."""
 
 
 class Address(Struct, frozen=True):
@@ -94,11 +85,16 @@ class Parts(Struct, frozen=True):
     most_records: int | None
 
 
-class Read(Struct, frozen=True):
+class Request(Struct, frozen=True):
+    """What is read, and by how many tasks."""
+
     at: Address
     queues: Queues
-    table: str
     parts: Parts
+
+
+class Read(Request, frozen=True):
+    table: str
     states: tuple[str, ...] | None
     where: tuple[tuple[str, str], ...]
     first: int | None
@@ -107,11 +103,8 @@ class Read(Struct, frozen=True):
     until_ms: int | None
 
 
-class Lease(Struct, frozen=True):
-    at: Address
-    queues: Queues
+class Lease(Request, frozen=True):
     stream: str
-    parts: Parts
     order: str
     most: int
     most_bytes: int | None
@@ -124,11 +117,8 @@ class Lease(Struct, frozen=True):
     fails_on_loss: bool
 
 
-class Log(Struct, frozen=True):
-    at: Address
-    queues: Queues
+class Log(Request, frozen=True):
     table: str
-    parts: Parts
     start: int | str
     since_ms: int | None
     most: int
@@ -160,10 +150,11 @@ def to_read(given: Given) -> Read:
         if low is not None and high is not None and low > high:
             raise InvalidArgument(f"option starting{what} is above ending{what} ({low} > {high}): swap them")
     where = given["where"] or ()
+    filters = [name for name in FILTERS[table] if name not in ("state", "since", "until")]  # these have options of their own
     for name, _ in where:
-        if name not in WHERE[table]:
-            raise InvalidArgument(f"option where: {table} cannot be filtered by {name!r}; it takes {', '.join(WHERE[table])}")
-    return Read(_address(given), _queues(given), table, _parts(given), given["states"], where, first, last, since_ms, until_ms)
+        if name not in filters:
+            raise InvalidArgument(f"option where: {table} cannot be filtered by {name!r}; it takes {', '.join(filters)}")
+    return Read(_address(given), _queues(given), _parts(given), table, given["states"], where, first, last, since_ms, until_ms)
 
 
 def to_lease(given: Given) -> Lease:
@@ -190,8 +181,8 @@ def to_lease(given: Given) -> Lease:
     return Lease(
         _address(given),
         queues,
-        stream,
         _parts(given),
+        stream,
         given["preserveOrder"],
         most,
         given["maxBytesPerTrigger"],
@@ -213,7 +204,7 @@ def to_log(given: Given) -> Log:
         raise InvalidArgument(f"option table: a stream with mode=log follows history or audit, not {table}; mode=lease takes messages")
     start = EARLIEST if given["startingPosition"] is None else given["startingPosition"]
     since_ms, most, poll_ms = given["startingTimestamp"], given["maxMessagesPerTrigger"], given["pollInterval"]
-    return Log(_address(given), _queues(given), table, _parts(given), start, since_ms, most, poll_ms, given["failOnDataLoss"])
+    return Log(_address(given), _queues(given), _parts(given), table, start, since_ms, most, poll_ms, given["failOnDataLoss"])
 
 
 def to_write(given: Given, fields: list[str]) -> Write:
@@ -224,7 +215,7 @@ def to_write(given: Given, fields: list[str]) -> Write:
         raise InvalidArgument("option queue is missing: name the queue to send to, or with queueColumn the column that names it")
     queue = None if given["queue"] is None else check_own_name(given["queue"])
     columns: dict[str, str] = {}
-    for role, field in _SINK_COLUMNS.items():
+    for role, field in SINK_COLUMNS.items():
         name = given[f"{role}Column"]
         if name is not None and name not in fields:
             raise InvalidArgument(f"option {role}Column: there is no column {name} in the DataFrame, which has {', '.join(fields)}")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from rowq.errors import InvalidArgument
 from rowq.spark.publish import Publisher, open_publisher
 from rowq.spark.request import Write
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Messages = list[WriterCommitMessage | None]
 """One of each task; None if the task did not finish."""

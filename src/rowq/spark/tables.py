@@ -29,9 +29,9 @@ from rowq.model.stream import Slice
 from rowq.store.arrow import PLACE_COLUMNS, SCHEMAS, RowReader, picked, shaped
 from rowq.store.dialect import Dialect, Reader, Session, Watermark
 from rowq.store.retry import TryAgain
-from rowq.store.stream.slices import lost
+from rowq.store.stream.ledger import lost
 
-__all__ = ["KINDS", "LOGS", "PLACE_COLUMNS", "SCHEMAS", "Piece", "Tabular", "open_tabular"]
+__all__ = ["FILTERS", "KINDS", "LOGS", "PLACE_COLUMNS", "SCHEMAS", "Piece", "Tabular", "open_tabular"]
 
 T = TypeVar("T")
 _MOST_TRIES = 3
@@ -205,7 +205,7 @@ LOGS = ("history", "audit")
 
 _STATES: dict[str, tuple[str, ...]] = {State.READY: ("ready", "moved"), **{state: (state,) for state in State if state is not State.READY}}
 """The queries that give the messages of a state."""
-_PREDICATES = {
+FILTERS = {
     "messages": ("state", "since", "until", "min_priority", "max_priority"),
     "dead": ("reason", "since", "until", "min_priority", "max_priority"),
     "history": ("outcome", "since", "until", "min_priority", "max_priority"),
@@ -259,9 +259,9 @@ def _to_queries(kind: str, states: Sequence[str] | None) -> list[tuple[str, str 
 
 
 def _to_values(kind: str, where: dict[str, Any]) -> dict[str, Any]:
-    unknown = [name for name in where if name not in _PREDICATES[kind]]
+    unknown = [name for name in where if name not in FILTERS[kind]]
     if unknown:
-        raise InvalidArgument(f"{kind} cannot be filtered by {unknown[0]!r}; filters are: {', '.join(_PREDICATES[kind])}")
+        raise InvalidArgument(f"{kind} cannot be filtered by {unknown[0]!r}; filters are: {', '.join(FILTERS[kind])}")
     values: dict[str, Any] = dict.fromkeys([*_TEXTS, *_NUMBERS.values()])
     for name, value in where.items():
         if name in _NUMBERS:

@@ -7,10 +7,10 @@ Times are timestamps in UTC; a time beyond the calendar is NULL. `payload` holds
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from rowq.model.draft import PREPARED_COLUMNS, Prepared
 from rowq.model.duration import LAST_MS
 from rowq.store.dialect import Dialect, Session, Snapshot
+
+T = TypeVar("T")
 
 TEXT, NUMBER, BYTES, TIME = pa.string(), pa.int64(), pa.binary(), pa.timestamp("us", tz="UTC")
 
@@ -107,23 +109,28 @@ class _Rows:
         return _batches_of(self._session.stream(query, **values), GIVEN[query])
 
 
-def _batches_of(rows: Iterator[tuple[object, ...]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Collects a driver's rows into batches; large payloads make smaller batches."""
-    weigh = names.index("payload") if "payload" in names else None
-    taken: list[tuple[object, ...]] = []
+def _batches_of(rows: Iterator[tuple[Any, ...]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Collects a driver's rows into batches."""
+    payload = names.index("payload") if "payload" in names else None
+    pieces = pieces_of(rows, _ROWS_AT_ONCE, _BYTES_AT_ONCE, lambda row: 0 if payload is None else len(row[payload] or b""))
+    return (_gathered(piece, names) for piece in pieces)
+
+
+def pieces_of(items: Iterable[T], most: int, most_bytes: int, weigh: Callable[[T], int]) -> Iterator[list[T]]:
+    """Lists of up to `most` items; large items make shorter lists."""
+    piece: list[T] = []
     size = 0
-    for row in rows:
-        taken.append(row)
-        if weigh is not None and (payload := row[weigh]) is not None:
-            size += len(payload)  # type: ignore[arg-type]  # bytes
-        if len(taken) == _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
-            yield _gathered(taken, names)
-            taken, size = [], 0
-    if taken:
-        yield _gathered(taken, names)
+    for item in items:
+        piece.append(item)
+        size += weigh(item)
+        if len(piece) == most or size >= most_bytes:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
 
 
-def _gathered(rows: list[tuple[object, ...]], names: Sequence[str]) -> pa.RecordBatch:
+def _gathered(rows: list[tuple[Any, ...]], names: Sequence[str]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     return pa.RecordBatch.from_arrays(
         [pa.array(values, _given_type(name)) for name, values in zip(names, columns, strict=True)], names=list(names)

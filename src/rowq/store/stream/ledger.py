@@ -1,5 +1,5 @@
 """The ledger: which messages are in which batch of which stream, and which of them are settled. Each verb is one transaction that locks the
-stream's row first, and raises errors before it writes anything."""
+stream's row first, and raises errors before it writes anything. Batches are read in slices, each by a task of its own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import msgspec
 
-from rowq.errors import InvalidArgument, StreamNotFound, StreamTaken
+from rowq.errors import InvalidArgument, LeaseLost, StreamNotFound, StreamTaken
 from rowq.ids import Receipt
 from rowq.model.lifecycle import Ack
-from rowq.model.stream import Ahead, Stream, StreamClaim
+from rowq.model.stream import Ahead, Slice, Stream, StreamClaim
 from rowq.store import groups
 from rowq.store.call import Settle
 from rowq.store.dialect import Row, Session
@@ -25,7 +25,11 @@ KEPT_BATCHES = 200
 """How many settled batches stay listed: Spark itself remembers a hundred."""
 BEAT_EVERY_MS = 1_000
 """How often an idle stream writes its heartbeat: writing it at each call would be a sync for nothing."""
+_COLUMNS = ("name", "queues", "epoch", "next_batch", "acked_batch", "floor", "created_at", "beat_at", "batches", "messages")
+"""In the rows of a stream, in order."""
 _PIECE = 1_000
+_ROWS = 500
+"""How many messages of a slice are read at once."""
 
 
 def claim(tx: Transaction, name: str, queues: Sequence[str]) -> StreamClaim:
@@ -99,6 +103,48 @@ def measure(session: Session, queues: Sequence[str], now: int) -> dict[str, int]
     return {"ready": ready, "scheduled": scheduled, "blocked": blocked, "leased": leased, "oldest_ready_ms": max(0, now - oldest)}
 
 
+def cut(session: Session, name: str, after: int, upto: int, parts: int, most: int | None) -> list[Slice]:
+    """Divides the batches after `after`, up to `upto`, into about `parts` slices; messages of one group stay in one slice. Changes nothing,
+    and is repeatable until the batches are settled."""
+    if upto <= after:
+        return []
+    stream = find(session, name)
+    stream.check(None, after)
+    stream.check(None, upto)
+    batches = session.rows("list_batches", stream=name, after=after, upto=upto)
+    if not batches or batches[-1][0] != upto:
+        raise LeaseLost(f"the batch {upto} of the stream {name!r} is not in the ledger: it was settled, or revoked")
+    width = -(-sum([messages for _, messages in batches]) // parts)
+    if most is not None:
+        width = min(width, most)
+    return [piece for batch, messages in batches for piece in _cut_batch(session, name, batch, messages, width)]
+
+
+def read_slice(session: Session, piece: Slice) -> Iterator[list[Row]]:
+    """Yields the slice's messages in order of place, in lists; raises an error at the end if one is missing."""
+    rows: list[Row] = []
+    count = 0
+    for row in session.stream("read_slice", stream=piece.stream, batch=piece.batch, first=piece.first, last=piece.last):
+        rows.append(row)
+        if len(rows) == _ROWS:
+            count += len(rows)
+            yield rows
+            rows = []
+    if count + len(rows) != piece.count:
+        raise lost(session, piece, count + len(rows))
+    if rows:
+        yield rows
+
+
+def lost(session: Session, piece: Slice, count: int) -> LeaseLost:
+    """The error for a slice with missing messages; raises a more specific one if there is one."""
+    find(session, piece.stream).check(None, piece.batch)
+    return LeaseLost(
+        f"batch {piece.batch} of the stream {piece.stream!r} has {count} messages at the places {piece.first} to {piece.last}, but should "
+        f"have {piece.count}: it was settled, or some of it was quarantined while it was read. Start the query again"
+    )
+
+
 def lock(tx: Transaction, name: str) -> Stream:
     return _known(tx.session.row("lock_stream", name=name), name)
 
@@ -110,19 +156,8 @@ def _known(row: Row | None, name: str) -> Stream:
 
 
 def _stream(row: Row) -> Stream:
-    name, queues, epoch, next_batch, acked_batch, floor, created_at, beat_at, batches, messages = row
-    return Stream(
-        name=name,
-        queues=msgspec.json.decode(queues),
-        epoch=epoch,
-        acked_batch=acked_batch,
-        next_batch=next_batch,
-        floor=floor,
-        batches=batches,
-        messages=messages,
-        created_at=created_at,
-        beat_at=beat_at,
-    )
+    given = dict(zip(_COLUMNS, row, strict=True))
+    return Stream(**given | {"queues": msgspec.json.decode(given["queues"])})
 
 
 def advance(tx: Transaction, stream: Stream, **changes: object) -> None:
@@ -198,3 +233,24 @@ def pieces(rows: list[T]) -> Iterator[list[T]]:
 
 def _json(queues: Sequence[str]) -> str:
     return msgspec.json.encode(list(queues)).decode()
+
+
+def _cut_batch(session: Session, name: str, batch: int, messages: int, width: int) -> Iterator[Slice]:
+    group_at: dict[int, tuple[str, str]] = {}
+    quarantined: set[int] = set()
+    for place, queue, group, quarantined_at in session.rows("list_special_places", stream=name, batch=batch):
+        if quarantined_at is not None:
+            quarantined.add(place)
+        if group is not None:
+            group_at[place] = (queue, group)
+        elif place - 1 in group_at:  # quarantined and gone: the messages around it may be of one group
+            group_at[place] = group_at[place - 1]
+    first = 1
+    while first <= messages:
+        last = min(first + width - 1, messages)
+        while last < messages and last in group_at and group_at[last] == group_at.get(last + 1):
+            last += 1
+        count = last - first + 1 - sum([first <= place <= last for place in quarantined])
+        if count:
+            yield Slice(name, batch, first, last, count)
+        first = last + 1
