@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any, Never, TypedDict, Unpack, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from rowq.async_broker import AsyncBroker
 from rowq.broker import Broker
@@ -16,9 +16,8 @@ from rowq.engine.engine import Engine
 from rowq.errors import InvalidArgument
 from rowq.model.duration import Duration, to_ms
 from rowq.model.queue import Settings
-from rowq.model.text import clean_text
+from rowq.model.text import check_text, clean_text
 from rowq.store import migrations
-from rowq.store.address import MARIADB_SCHEMES, NO_URL, POSTGRESQL_SCHEMES, open_mariadb, open_postgresql, open_sqlite
 from rowq.store.dialect import Dialect
 from rowq.store.notify.notifier import Notifier
 from rowq.store.notify.redis import RedisNotifier
@@ -29,6 +28,16 @@ from rowq.store.retry import insist
 DEFAULT_TIMEOUT = 30.0
 RENAMED = {"upkeep": "maintenance"}
 """Options of the release before, accepted for one release."""
+_POSTGRESQL_SCHEMES = ("postgresql", "postgres")
+_MARIADB_SCHEMES = ("mariadb", "mysql")
+_NO_URL = "this is not a database URL: write / # ? @ : in a user's name or password as %2F %23 %3F %40 %3A"
+_DURABILITIES = ("send", "full", "normal")
+_LIBPQ = (
+    *("host", "hostaddr", "port", "user", "password", "passfile", "dbname", "service", "application_name", "connect_timeout"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslnegotiation", "channel_binding", "require_auth", "gssencmode"),
+    *("target_session_attrs", "load_balance_hosts", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
+)
+"""The libpq parameters that a URL may set, in addition to rowq's own options."""
 _NO_TRANSACTION = "a server's queue is in another database than your connection: `within` needs a broker that has the database in process"
 
 
@@ -228,14 +237,14 @@ def _dialect(url: str, timeout: Duration | None, *, must_exist: bool = False) ->
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         seconds = _timeout(options, timeout)
-        if parts.scheme in POSTGRESQL_SCHEMES:
-            return open_postgresql(parts, options, seconds)
-        if parts.scheme in MARIADB_SCHEMES:
-            return open_mariadb(parts, options, seconds)
+        if parts.scheme in _POSTGRESQL_SCHEMES:
+            return _open_postgresql(parts, options, seconds)
+        if parts.scheme in _MARIADB_SCHEMES:
+            return _open_mariadb(parts, options, seconds)
         if parts.scheme == "sqlite" and not parts.netloc and parts.path.startswith("/"):
-            return open_sqlite(parts, options, seconds, must_exist=must_exist)
+            return _open_sqlite(parts, options, seconds, must_exist=must_exist)
     except ValueError:  # its text may contain part of a password
-        raise InvalidArgument(NO_URL) from None
+        raise InvalidArgument(_NO_URL) from None
     wrong = {"": "this is not a URL", "sqlite": "a SQLite path follows three slashes"}
     raise InvalidArgument(
         f"{wrong.get(parts.scheme, f'rowq does not know a database for {parts.scheme}://…')}: "
@@ -252,3 +261,75 @@ def _timeout(options: dict[str, str], given: Duration | None) -> float:
         except ValueError:
             raise InvalidArgument(f"timeout must be seconds, not {text}") from None
     return DEFAULT_TIMEOUT if given is None else to_ms(given, "timeout", least=1, most=3_600_000) / 1000
+
+
+def _open_sqlite(parts: SplitResult, options: dict[str, str], timeout: float, *, must_exist: bool) -> Dialect:
+    from rowq.store.sqlite.dialect import Sqlite
+
+    durability = _durability(options, "send")
+    _check_rest(options, "sqlite URLs take durability and timeout")
+    return Sqlite(check_text(unquote(parts.path[1:]), "the path"), durability=durability, timeout=timeout, must_exist=must_exist)
+
+
+def _open_postgresql(parts: SplitResult, options: dict[str, str], timeout: float) -> Dialect:
+    try:
+        from rowq.store.postgresql.dialect import Postgresql
+    except ImportError as error:
+        raise InvalidArgument(f"PostgreSQL needs its driver: pip install 'rowq[postgresql]' [{error}]") from None
+    place = _place(parts, "dbname")
+    schema, durability = options.pop("schema", "rowq"), _durability(options, "full")
+    parameters: dict[str, Any] = {
+        "application_name": "rowq",
+        "connect_timeout": min(10, max(2, int(timeout))),
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": int(timeout * 1000),
+        **place,
+        **{name: options.pop(name) for name in _LIBPQ if name in options},
+    }
+    _check_rest(options, "postgresql URLs take schema, durability, timeout, and libpq parameters (sslmode, …)")
+    return Postgresql(parameters, _where(parts, parameters, "dbname"), schema=schema, durability=durability, timeout=timeout)
+
+
+def _open_mariadb(parts: SplitResult, options: dict[str, str], timeout: float) -> Dialect:
+    try:
+        from rowq.store.mariadb.dialect import Mariadb
+    except ImportError as error:
+        raise InvalidArgument(f"MariaDB and MySQL need their driver: pip install 'rowq[mariadb]' [{error}]") from None
+    parameters = {**_place(parts, "database"), **{name: options.pop(name) for name in Mariadb.parameters if name in options}}
+    _check_rest(options, f"mariadb URLs take timeout, {', '.join(Mariadb.parameters)}")
+    return Mariadb(parameters, _where(parts, parameters, "database"), timeout=timeout)
+
+
+def _place(parts: SplitResult, database: str) -> dict[str, Any]:
+    """Host, port, user, password and database, as far as the URL names them."""
+    if "@" in parts.path + parts.fragment + parts.query.partition("=")[0]:
+        raise InvalidArgument(_NO_URL)  # an unescaped password: the message must not show any of it
+    given = {
+        "host": parts.hostname,
+        "port": parts.port,
+        "user": None if parts.username is None else unquote(parts.username),
+        "password": None if parts.password is None else unquote(parts.password),
+        database: unquote(parts.path.removeprefix("/")) or None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _where(parts: SplitResult, parameters: dict[str, Any], database: str) -> str:
+    """The database's name in messages, without the password."""
+    host = parameters.get("host") or parameters.get("unix_socket") or "localhost"
+    port = f":{parameters['port']}" if "port" in parameters else ""
+    return f"{parts.scheme}://{host}{port}/{parameters.get(database, '')}"
+
+
+def _durability(options: dict[str, str], usual: str) -> Any:
+    value = options.pop("durability", usual)
+    if value not in _DURABILITIES:
+        raise InvalidArgument(f"durability must be one of {', '.join(_DURABILITIES)}, not {value!r}")
+    return value
+
+
+def _check_rest(options: dict[str, str], known: str) -> None:
+    if options:
+        raise InvalidArgument(f"unknown URL parameter {next(iter(options))!r}: {known}")

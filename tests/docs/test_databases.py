@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 import rowq
+from rowq.connect import _LIBPQ
 from rowq.spark.tables import open_tabular
-from rowq.store.address import _LIBPQ
 from rowq.store.mariadb.dialect import Mariadb
 from rowq.store.notify.redis_connection import _PARAMETERS as REDIS_PARAMETERS
 from tests.docs.page import page

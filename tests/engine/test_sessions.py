@@ -10,8 +10,8 @@ import pytest
 import rowq
 from rowq import Broker, ManualClock
 from rowq.model.access import digest_of
-from rowq.store import sessions
-from rowq.store.sessions import SignedIn
+from rowq.store import access
+from rowq.store.access import SignedIn
 from tests.support.database import Database
 
 WEEK_MS = 7 * 86_400_000
@@ -86,7 +86,7 @@ def test_each_login_removes_what_is_over(broker: Broker, clock: ManualClock) -> 
 
 
 def test_the_oldest_of_a_key_make_room(broker: Broker, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST", 3)
+    monkeypatch.setattr(access, "MOST_SESSIONS", 3)
     digests = [digest_of(str(number)) for number in range(5)]
     sign_in(broker, name="neighbour")
     for digest in digests:

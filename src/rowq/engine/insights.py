@@ -19,15 +19,13 @@ from rowq.model.page import MAX_PAGE, Page, check_limit, to_page, to_state
 from rowq.model.queue import Origin, Policy, Settings, check_name, origins, resolve, split_name
 from rowq.model.stream import Stream, is_held_by_stream
 from rowq.store import read
-from rowq.store.api_key import read_keys
+from rowq.store.access import SignedIn, find_session, read_keys
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.lookup import Reach, insist_on_queue, is_named, not_found, only, seq_of, seqs_of
 from rowq.store.policy import read_settings
 from rowq.store.read import Found, read_all, read_failures, read_page
 from rowq.store.registry import everyone, members
 from rowq.store.row import to_event, to_kv_entry, to_message
-from rowq.store.sessions import SignedIn
-from rowq.store.sessions import find as find_session
 from rowq.store.stream.ledger import list_streams
 
 _GET = (*((f"get_{state}", state) for state in State), ("get_ready_moved", State.READY))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rowq.clock import Clock
 from rowq.engine.operation import Operation, Read
 from rowq.model.queue import Policy, Settings, resolve
-from rowq.store import expiry, registry, request, sessions
+from rowq.store import access, expiry, registry, request
 from rowq.store.call import Execute
 from rowq.store.dialect import Dialect, Session
 from rowq.store.policy import read_settings
@@ -120,7 +120,7 @@ class Retention:
                     ("list_old_requests", {"cutoff": now - request.KEPT_MS}, request.retire),
                     ("list_old_staged", {"cutoff": now - stage.KEPT_MS}, stage.retire),
                     ("list_silent_consumers", {"cutoff": now - registry.KEPT_MS}, registry.retire),
-                    ("list_ended_sessions", {"now": now}, sessions.retire),
+                    ("list_ended_sessions", {"now": now}, access.retire_sessions),
                 )
                 if session.rows(query, limit=1, **until)
             ]

@@ -44,7 +44,7 @@ from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
 from rowq.model.settings_text import to_changes
 from rowq.model.stream import check_stream_name
-from rowq.store import api_key, operate, registry, sessions
+from rowq.store import access, operate, registry
 from rowq.store.call import Execute, Receive
 from rowq.store.dead_letter import Deletion, Redrive
 from rowq.store.dialect import Row
@@ -235,19 +235,19 @@ class Verbs:
         """Returns the secret, which is shown only once: the database keeps its digest."""
         key = to_key(name, listed(scopes, "scopes"), listed(queues, "queues"), self._clock.now())
         secret = SECRET_PREFIX + secrets.token_urlsafe(32)
-        yield Execute(lambda tx: api_key.create(tx, key, digest_of(secret)))
+        yield Execute(lambda tx: access.create_key(tx, key, digest_of(secret)))
         return secret
 
     def revoke_key(self, name: str) -> Operation[None]:
         check_key_name(name)
-        yield Execute(lambda tx: api_key.revoke(tx, name))
+        yield Execute(lambda tx: access.revoke_key(tx, name))
 
     def sign_in(self, digest: bytes, key_name: str, key_digest: bytes, lifetime_ms: int) -> Operation[None]:
         """Signs a key in to the pages; `digest` is that of the cookie that stands for the key from now on."""
-        yield Execute(lambda tx: sessions.open(tx, digest, key_name, key_digest, tx.now + lifetime_ms))
+        yield Execute(lambda tx: access.sign_in(tx, digest, key_name, key_digest, tx.now + lifetime_ms))
 
     def sign_out(self, digest: bytes) -> Operation[None]:
-        yield Execute(lambda tx: sessions.close(tx, digest))
+        yield Execute(lambda tx: access.sign_out(tx, digest))
 
     def revoke_stream(self, stream: str) -> Operation[int]:
         name = check_stream_name(stream)

@@ -25,11 +25,11 @@ from rowq.model.mapping import Drafting, Mapping
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Settings
 from rowq.model.text import check_text
-from rowq.store.arrow import pieces_of, to_staged
 from rowq.store.call import Call, Execute, sends_of
 from rowq.store.dialect import ArrowDriver
 from rowq.store.policy import Known, check_payload
 from rowq.store.stream import stage as staging
+from rowq.store.stream.arrow import pieces_of, to_staged
 from rowq.store.transaction import Transaction
 
 __all__ = ["Mapping", "Publisher", "open_publisher"]

@@ -26,9 +26,9 @@ from rowq.errors import InvalidArgument
 from rowq.model.message import State
 from rowq.model.queue import check_name
 from rowq.model.stream import Slice
-from rowq.store.arrow import PLACE_COLUMNS, SCHEMAS, RowReader, picked, shaped
 from rowq.store.dialect import Dialect, Reader, Session, Watermark
 from rowq.store.retry import TryAgain
+from rowq.store.stream.arrow import PLACE_COLUMNS, SCHEMAS, RowReader, picked, shaped
 from rowq.store.stream.ledger import lost
 
 __all__ = ["FILTERS", "KINDS", "LOGS", "PLACE_COLUMNS", "SCHEMAS", "Piece", "Tabular", "open_tabular"]

@@ -81,8 +81,8 @@ def open_copier(source: str, target: str, queues: Sequence[str] | None, *, actor
     with closing(open_engine(source, maintenance=False, actor=actor, migrate=False)) as origin:
         chosen = _chosen(origin, queues)
         with closing(open_engine(target, maintenance=False, actor=actor)) as destination:
-            passage = Transfer(origin, destination, chosen)
-            yield Copier(passage, everything=queues is None, with_audit=with_audit)
+            transfer = Transfer(origin, destination, chosen)
+            yield Copier(transfer, everything=queues is None, with_audit=with_audit)
 
 
 def survey(source: str, target: str, queues: Sequence[str] | None) -> Survey:
@@ -110,10 +110,10 @@ class Stage(NamedTuple):
 class Copier:
     """`begin`, then all of the `stages`, then `finish`; optionally `remove`."""
 
-    def __init__(self, passage: Transfer, *, everything: bool, with_audit: bool) -> None:
+    def __init__(self, transfer: Transfer, *, everything: bool, with_audit: bool) -> None:
         """`everything`: all queues of the source, and rows whose queue is unknown."""
-        self._passage = passage
-        self._source = passage.source
+        self._transfer = transfer
+        self._source = transfer.source
         self._everything = everything
         self._with_audit = with_audit
         self._copied: Counter[str] = Counter()
@@ -126,17 +126,17 @@ class Copier:
     def begin(self, patience: float = 0.0) -> int:
         """Creates the queues at the target, pauses those of the source, and waits up to `patience` seconds for its consumers. Gives how
         many leases are left. The state of the source is recorded in the target before it is changed, for a run that has to continue."""
-        self._settings = {queue: self._source.insights.settings(queue) for queue in self._passage.queues}
-        self._passage.begin(self._settings)
+        self._settings = {queue: self._source.insights.settings(queue) for queue in self._transfer.queues}
+        self._transfer.begin(self._settings)
         self._pause()
         leases = self._wait_for_leases(patience)
         self._ends = self._find_ends()
-        self._passage.start("replaced", self._ends["audit"])
+        self._transfer.start("replaced", self._ends["audit"])
         return leases
 
     def stages(self) -> list[Stage]:
         """In order. The audit comes first, so that later events at the target come after those at the source."""
-        stats = [self._source.insights.stats(queue) for queue in self._passage.queues]
+        stats = [self._source.insights.stats(queue) for queue in self._transfer.queues]
         stages = [
             Stage("messages", sum(each.depth + each.dead for each in stats), self._copy_messages),
             Stage("history", sum(each.finished for each in stats), self._copy_history),
@@ -152,23 +152,23 @@ class Copier:
 
     def finish(self) -> list[QueueReport]:
         """Compares, and gives the queues of the target the settings that those of the source had."""
-        passage, floor = self._passage, self._ends["messages"]
+        transfer, floor = self._transfer, self._ends["messages"]
         entries = self._copy_extras()
-        first_time = [queue for queue, course in passage.courses.items() if not course.is_complete]
+        first_time = [queue for queue, course in transfer.courses.items() if not course.is_complete]
         if not self._source.dialect.has_one_writer:
             self._look_again()
         self._compare(first_time)
         if any(sum(target.sums) < sum(source.sums) for source, target in self._counts.values()):
             self._look_again()
             self._compare(first_time)
-        arrive = partial(progress.complete, source=passage.identity, courses=passage.courses, settings=self._settings)
-        passage.target.act(partial(arrive, floor=floor, entries=entries))
+        complete = partial(progress.complete, source=transfer.identity, courses=transfer.courses, settings=self._settings)
+        transfer.target.act(partial(complete, floor=floor, entries=entries))
         return self.report()
 
     def remove(self, advance: Advance) -> list[QueueReport]:
         """Deletes from the source what the target has, and nothing else."""
         for query, part in (("list_bodies", "messages"), ("list_history", "history")):
-            for rows in self._passage.pieces(query, 0, self._ends[part]):
+            for rows in self._transfer.pieces(query, 0, self._ends[part]):
                 self._removed.update(self._remove_known(rows))
                 advance(self._removed.total())
         for queue, count in sorted(self._removed.items()):
@@ -182,15 +182,15 @@ class Copier:
                 queue,
                 self._copied[queue],
                 self._removed[queue],
-                self._passage.ask("count_later", queue=queue, last=last)[0][0],
+                self._transfer.ask("count_later", queue=queue, last=last)[0][0],
                 *self._counts.get(queue, nothing),
             )
-            for queue in self._passage.queues
+            for queue in self._transfer.queues
         ]
 
     def _pause(self) -> None:
         """Waits until consumers in other processes no longer use settings that they cached a moment ago."""
-        at_work = [queue for queue in self._passage.queues if not self._source.insights.policy(queue).paused]
+        at_work = [queue for queue in self._transfer.queues if not self._source.insights.policy(queue).paused]
         for queue in at_work:
             self._source.driver.drive(self._source.verbs.configure(queue, {"paused": True}))
         if at_work:
@@ -200,15 +200,15 @@ class Copier:
         until = running() + patience
         while True:
             now = self._source.clock.now()
-            counts = [self._passage.ask("count_running_leases", queue=queue, now=now)[0][0] for queue in self._passage.queues]
+            counts = [self._transfer.ask("count_running_leases", queue=queue, now=now)[0][0] for queue in self._transfer.queues]
             if not any(counts) or running() >= until:
                 return sum(counts)
             time.sleep(_LOOK_EVERY)
 
     def _find_ends(self) -> dict[str, int]:
         """The ends of lines first: every seq that they mention is then covered."""
-        audit, history = self._passage.ask("read_ends")[0]
-        last = min(self._passage.ask("read_last_seq")[0][0], *[course.room for course in self._passage.courses.values()])
+        audit, history = self._transfer.ask("read_ends")[0]
+        last = min(self._transfer.ask("read_last_seq")[0][0], *[course.room for course in self._transfer.courses.values()])
         self._wait_for_senders()
         return {"audit": audit or 0, "history": history or 0, "messages": last}
 
@@ -222,87 +222,89 @@ class Copier:
             senders &= self._find_senders()
 
     def _find_senders(self) -> set[str]:
-        return {row[0] for row in self._passage.ask("find_open_senders")}
+        return {row[0] for row in self._transfer.ask("find_open_senders")}
 
     def _copy_messages(self, advance: Advance) -> None:
-        for rows in self._passage.fresh_pieces("list_bodies", "messages", self._ends["messages"]):
-            found = self._passage.read(exporter.read_messages, [row[0] for row in rows])
-            arrived = self._passage.write("messages", rows, partial(importer.arrive, leaving=found, bases=self._passage.bases))
+        for rows in self._transfer.fresh_pieces("list_bodies", "messages", self._ends["messages"]):
+            found = self._transfer.read(exporter.read_messages, [row[0] for row in rows])
+            arrived = self._transfer.write("messages", rows, partial(importer.import_messages, exported=found, bases=self._transfer.bases))
             self._copied.update([one.held.queue for one in found] if arrived is None else arrived)
             advance(self._copied.total())
 
     def _copy_history(self, advance: Advance) -> None:
-        done, passage = 0, self._passage
-        for rows in passage.fresh_pieces("list_history", "history", self._ends["history"]):
-            lines = [row[0] for row in rows if passage.courses[row[1]].takes(row[3])]
-            found = passage.read(exporter.read_finished, lines) if lines else []
-            arrived = passage.write("history", rows, partial(importer.arrive_finished, finished=found, bases=passage.bases))
+        done, transfer = 0, self._transfer
+        for rows in transfer.fresh_pieces("list_history", "history", self._ends["history"]):
+            lines = [row[0] for row in rows if transfer.courses[row[1]].takes(row[3])]
+            found = transfer.read(exporter.read_finished, lines) if lines else []
+            arrived = transfer.write("history", rows, partial(importer.import_finished, finished=found, bases=transfer.bases))
             self._copied.update([one.queue for one in found] if arrived is None else arrived)
             done += len(rows)
             advance(done)
 
     def _copy_audit(self, advance: Advance) -> None:
-        for rows in self._passage.fresh_pieces("list_events", "audit", self._ends["audit"]):
-            self._passage.write("audit", rows, partial(importer.bring_events, events=rows, courses=self._passage.courses))
+        for rows in self._transfer.fresh_pieces("list_events", "audit", self._ends["audit"]):
+            self._transfer.write("audit", rows, partial(importer.bring_events, events=rows, courses=self._transfer.courses))
             advance(rows[-1][0])
 
     def _copy_names(self, advance: Advance) -> None:
         """The ids of messages that are gone. A message still at the source has come with its id, or was missed and will come."""
-        for rows in self._passage.fresh_pieces("list_enqueued", "names", self._ends["audit"]):
-            present = {row[0] for row in self._passage.ask("find_origins", seqs=[row[3] for row in rows])}
+        for rows in self._transfer.fresh_pieces("list_enqueued", "names", self._ends["audit"]):
+            present = {row[0] for row in self._transfer.ask("find_origins", seqs=[row[3] for row in rows])}
             gone = [row for row in rows if row[3] not in present]
-            self._passage.write("names", rows, partial(importer.name_gone, events=gone, courses=self._passage.courses))
+            self._transfer.write("names", rows, partial(importer.name_gone, events=gone, courses=self._transfer.courses))
             advance(rows[-1][0])
 
     def _copy_replacements(self, advance: Advance) -> None:
         """Messages that were replaced by their keys since they were copied."""
-        last = self._passage.ask("read_ends")[0][0] or 0
+        last = self._transfer.ask("read_ends")[0][0] or 0
         self._wait_for_senders()
-        for rows in self._passage.fresh_pieces("list_replaced", "replaced", last):
-            found = self._passage.read(exporter.read_messages, sorted({row[3] for row in rows}))
-            self._passage.write("replaced", rows, partial(importer.replace, leaving=found, bases=self._passage.bases))
+        for rows in self._transfer.fresh_pieces("list_replaced", "replaced", last):
+            found = self._transfer.read(exporter.read_messages, sorted({row[3] for row in rows}))
+            self._transfer.write("replaced", rows, partial(importer.replace, exported=found, bases=self._transfer.bases))
             advance(rows[-1][0])
 
     def _copy_extras(self) -> int:
         """Small, and safe to copy twice. Gives when the newest of the undelivered keys was written."""
-        passage, newest = self._passage, 0
-        for queue, course in passage.courses.items():
-            for ids in passage.streamed("list_gone_ids", queue=queue):
-                passage.target.act(partial(importer.bring_gone_ids, ids=ids, course=course))
-            for answers in passage.streamed("list_answers", first=f"{queue}/", last=f"{queue}0"):
-                passage.target.act(partial(importer.bring_answers, answers=answers))
-        for entries in passage.streamed("read_kv", low="[", high="[^", limit=FOR_EVER):
-            bring = partial(importer.bring_entries, entries=entries, courses=passage.courses, everything=self._everything)
-            passage.target.act(bring)
+        transfer, newest = self._transfer, 0
+        for queue, course in transfer.courses.items():
+            for ids in transfer.streamed("list_gone_ids", queue=queue):
+                transfer.target.act(partial(importer.bring_gone_ids, ids=ids, course=course))
+            for answers in transfer.streamed("list_answers", first=f"{queue}/", last=f"{queue}0"):
+                transfer.target.act(partial(importer.bring_answers, answers=answers))
+        for entries in transfer.streamed("read_kv", low="[", high="[^", limit=FOR_EVER):
+            bring = partial(importer.bring_entries, entries=entries, courses=transfer.courses, everything=self._everything)
+            transfer.target.act(bring)
             newest = max(newest, *[entry[3] for entry in entries])
         return newest
 
     def _compare(self, queues: list[str]) -> None:
         last = self._ends["messages"]
         for queue in queues:
-            base = self._passage.courses[queue].base
-            there = self._passage.ask("count_between", queue=queue, first=1, last=last)[0]
-            with self._passage.target.dialect.reading() as session:
+            base = self._transfer.courses[queue].base
+            there = self._transfer.ask("count_between", queue=queue, first=1, last=last)[0]
+            with self._transfer.target.dialect.reading() as session:
                 here = session.rows("count_between", queue=queue, first=base + 1, last=base + last)[0]
             self._counts[queue] = Counts(*there), Counts(*here)
 
     def _look_again(self) -> None:
         """Finds messages committed late, below a seq that the copy had passed. There are no consumers at the target yet: what it does not
         know has not arrived."""
-        for rows in self._passage.pieces("list_bodies", 0, self._ends["messages"]):
-            wanted = {(row[1], exporter.id_of(row)): row[3] for row in rows if not self._passage.courses[row[1]].is_complete}
-            missing = sorted(wanted[named] for named in wanted.keys() - self._passage.known(wanted))
-            found = self._passage.read(exporter.read_messages, missing) if missing else []
+        for rows in self._transfer.pieces("list_bodies", 0, self._ends["messages"]):
+            wanted = {(row[1], exporter.id_of(row)): row[3] for row in rows if not self._transfer.courses[row[1]].is_complete}
+            missing = sorted(wanted[named] for named in wanted.keys() - self._transfer.known(wanted))
+            found = self._transfer.read(exporter.read_messages, missing) if missing else []
             if found:
-                self._copied.update(self._passage.target.act(partial(importer.arrive, leaving=found, bases=self._passage.bases)))
+                self._copied.update(
+                    self._transfer.target.act(partial(importer.import_messages, exported=found, bases=self._transfer.bases))
+                )
 
     def _remove_known(self, rows: list[Row]) -> Counter[str]:
         wanted = {(row[1], exporter.id_of(row)): row for row in rows}
-        known = [wanted[named] for named in self._passage.known(wanted)]
+        known = [wanted[named] for named in self._transfer.known(wanted)]
         removed: Counter[str] = Counter()
         for queue in sorted({row[1] for row in known}):
             seqs = sorted(row[3] for row in known if row[1] == queue)
-            after = self._passage.courses[queue].replaced
+            after = self._transfer.courses[queue].replaced
             removed[queue] = self._source.act(partial(_purge, queue=queue, seqs=seqs, after=after))
         return removed
 

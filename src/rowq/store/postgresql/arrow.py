@@ -13,9 +13,9 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import Literal
 
 from rowq.errors import StoreError, StoreUnavailable
-from rowq.store.arrow import GIVEN
 from rowq.store.postgresql.session import PostgresqlQueries
 from rowq.store.query import LIST_PARAMETER, PARAMETER
+from rowq.store.stream.arrow import GIVEN
 
 _BATCH_BYTES = "adbc.postgresql.batch_size_hint_bytes"
 _SIZE = str(8 << 20)

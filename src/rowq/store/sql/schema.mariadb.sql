@@ -221,7 +221,7 @@ CREATE TABLE IF NOT EXISTS rowq_duties (
 
 -- Streams: consumers that take messages in numbered batches and settle whole batches. What is in a batch is written here before its
 -- number is given out, and never changes; numbers are never used twice. epoch tells who holds the stream now, floor is where a
--- revoke has ended everything before it: whoever still asks for a batch below stops.
+-- revoke has ended everything before it: a reader that still asks for a batch below stops.
 CREATE TABLE IF NOT EXISTS rowq_streams (
     name VARCHAR(255) PRIMARY KEY,
     queues LONGTEXT NOT NULL,

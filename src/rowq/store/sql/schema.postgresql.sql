@@ -2,12 +2,12 @@
 --
 -- The same tables as everywhere: a state is a table, and a transition moves a narrow row between them (see schema.sqlite.sql).
 -- Names and keys compare by byte, hence COLLATE "C". Seqs come from a sequence: a counter row would be locked by every sender until
--- its commit, and while somebody holds a snapshot open every one of its old versions would be walked again and again.
+-- its commit, and while a transaction holds a snapshot open every one of its old versions would be walked again and again.
 --
 -- No index of times ends with the seq, as elsewhere: PostgreSQL would take it for one that finds a seq, and by the statistics of an
 -- almost empty table walk all of it instead of looking into the primary key.
 --
--- Upkeep vacuums what the hot tables leave behind every few seconds; the settings here are for a database where nobody does.
+-- Maintenance vacuums what the hot tables leave behind every few seconds; the settings here are for a database without maintenance.
 
 CREATE TABLE rowq_migrations (
     version BIGINT PRIMARY KEY,
@@ -122,8 +122,8 @@ CREATE TABLE rowq_dead (
 CREATE INDEX rowq_dead_due ON rowq_dead (queue, due);
 CREATE INDEX rowq_dead_age ON rowq_dead (queue, died_at);
 
--- The number of a line is drawn by somebody who holds a lock of the table until the end of their transaction: so whoever knows the last
--- line that was drawn, and then sees all ended who held one, knows that nothing below that line will come any more (horizon.postgresql.sql).
+-- A transaction that draws the number of a line holds a lock of the table until it ends. A reader that knows the last number drawn, and
+-- then sees that every transaction that held the lock has ended, knows that no line below that number will appear (watermark.postgresql.sql).
 CREATE SEQUENCE rowq_history_ids;
 
 CREATE TABLE rowq_history (
@@ -232,7 +232,7 @@ CREATE TABLE rowq_duties (
 
 -- Streams: consumers that take messages in numbered batches and settle whole batches. What is in a batch is written here before its
 -- number is given out, and never changes; numbers are never used twice. epoch tells who holds the stream now, floor is where a
--- revoke has ended everything before it: whoever still asks for a batch below stops.
+-- revoke has ended everything before it: a reader that still asks for a batch below stops.
 CREATE TABLE rowq_streams (
     name TEXT COLLATE "C" PRIMARY KEY,
     queues TEXT NOT NULL,
@@ -269,7 +269,7 @@ CREATE TABLE rowq_streamed (
 CREATE INDEX rowq_streamed_seq ON rowq_streamed (seq);
 
 -- Messages that a writer has put down and not published: stage is the name of one attempt of one task, and never used twice. A crash
--- of the server empties it, and whoever publishes counts.
+-- of the server empties it, and the publishing transaction counts.
 CREATE UNLOGGED TABLE rowq_staged (
     stage TEXT COLLATE "C" NOT NULL,
     place BIGINT NOT NULL,

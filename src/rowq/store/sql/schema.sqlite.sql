@@ -173,7 +173,7 @@ CREATE TABLE rowq_group_heads (
     PRIMARY KEY (queue, group_key)
 ) WITHOUT ROWID;
 
--- When somebody must look at a message at the latest: the earlier of its TTL and its deadline.
+-- When maintenance must look at a message at the latest: the earlier of its TTL and its deadline.
 CREATE TABLE rowq_expiring (
     seq INTEGER PRIMARY KEY,
     queue TEXT NOT NULL,
@@ -237,7 +237,7 @@ CREATE TABLE rowq_duties (
 
 -- Streams: consumers that take messages in numbered batches and settle whole batches. What is in a batch is written here before its
 -- number is given out, and never changes; numbers are never used twice. epoch tells who holds the stream now, floor is where a
--- revoke has ended everything before it: whoever still asks for a batch below stops.
+-- revoke has ended everything before it: a reader that still asks for a batch below stops.
 CREATE TABLE rowq_streams (
     name TEXT PRIMARY KEY,
     queues TEXT NOT NULL,

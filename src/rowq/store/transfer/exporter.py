@@ -25,7 +25,7 @@ _PLACES = {
 }
 
 
-class Leaving(msgspec.Struct, frozen=True):
+class Exported(msgspec.Struct, frozen=True):
     """An unfinished message. `body` has the columns of `rowq_messages` in order."""
 
     body: Row
@@ -70,11 +70,11 @@ def id_of(listed: Row) -> str:
     return own_id or message_id(seq, sent_at)
 
 
-def read_messages(session: Session, seqs: list[int]) -> list[Leaving]:
+def read_messages(session: Session, seqs: list[int]) -> list[Exported]:
     """The messages as of one moment, in order, without those that are gone or finished."""
     bodies = {row[0]: row for row in session.rows("read_bodies", seqs=seqs)}
     places = {row[0]: (state, row) for query, state in _PLACES.items() for row in session.rows(query, seqs=seqs)}
-    return [Leaving(body, _held(body, *places[seq])) for seq, body in bodies.items() if seq in places]
+    return [Exported(body, _held(body, *places[seq])) for seq, body in bodies.items() if seq in places]
 
 
 def read_finished(session: Session, lines: list[int]) -> list[FinishedLine]:

@@ -20,7 +20,7 @@ from rowq.store.dialect import Row, Session
 from rowq.store.locked_message import LockedMessage, hold_waiting, lock_groups, lock_keys
 from rowq.store.place import put_back, take_out
 from rowq.store.transaction import Transaction
-from rowq.store.transfer.exporter import FinishedLine, Leaving
+from rowq.store.transfer.exporter import Exported, FinishedLine
 from rowq.store.transfer.progress import Course
 from rowq.store.transition import move, policy_of_lease, put_waiting, return_position
 
@@ -36,10 +36,10 @@ Named = tuple[str, str]
 """A queue and the id of a message in it."""
 
 
-def arrive(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> list[str]:
+def import_messages(tx: Transaction, exported: Sequence[Exported], bases: Mapping[str, int]) -> list[str]:
     """Imports messages in order of seq; returns the queue of each one imported. Messages that are already here are skipped."""
-    known = find_known(tx.session, {(one.held.queue, one.held.id): one.held.seq + bases[one.held.queue] for one in leaving})
-    coming = [one for one in leaving if (one.held.queue, one.held.id) not in known]
+    known = find_known(tx.session, {(one.held.queue, one.held.id): one.held.seq + bases[one.held.queue] for one in exported})
+    coming = [one for one in exported if (one.held.queue, one.held.id) not in known]
     with _whole():
         _write_ids(tx, [(one.held.id, one.held.seq, one.held.queue) for one in coming], bases)
         _write_bodies(tx, [(one.body, one.held.id) for one in coming], bases)
@@ -52,7 +52,7 @@ def arrive(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int]
     return arrived
 
 
-def arrive_finished(tx: Transaction, finished: Sequence[FinishedLine], bases: Mapping[str, int]) -> list[str]:
+def import_finished(tx: Transaction, finished: Sequence[FinishedLine], bases: Mapping[str, int]) -> list[str]:
     """The same for finished messages. One that was imported before it finished is skipped too."""
     known = find_known(tx.session, {(one.queue, one.id): one.seq + bases[one.queue] for one in finished})
     coming = [one for one in finished if (one.queue, one.id) not in known]
@@ -64,9 +64,9 @@ def arrive_finished(tx: Transaction, finished: Sequence[FinishedLine], bases: Ma
     return [one.queue for one in coming]
 
 
-def replace(tx: Transaction, leaving: Sequence[Leaving], bases: Mapping[str, int]) -> None:
+def replace(tx: Transaction, exported: Sequence[Exported], bases: Mapping[str, int]) -> None:
     """Applies replacements made at the source after the copy, to messages that still wait here."""
-    replaced = {one.held.seq + bases[one.held.queue]: one for one in leaving if one.held.state in _WAITING}
+    replaced = {one.held.seq + bases[one.held.queue]: one for one in exported if one.held.state in _WAITING}
     with _whole():
         for held in hold_waiting(tx.session, sorted(replaced)) if replaced else []:
             body, expires_at = replaced[held.seq].body, replaced[held.seq].held.expires_at
