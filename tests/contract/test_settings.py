@@ -29,7 +29,6 @@ EVERY: dict[str, Any] = {
     "max_depth": 1_000,
     "throughput_limit": 50,
     "max_payload_bytes": 1_024,
-    "max_batch": 10,
     "schema": {"type": "object"},
     "keep": "outcome",
     "retention": 60,
@@ -187,10 +186,3 @@ def test_an_impossible_setting_makes_no_queue(broker: Broker) -> None:
 def test_an_unknown_setting_is_named_with_those_that_exist(broker: Broker) -> None:
     with pytest.raises(InvalidArgument, match=r"colour.*max_depth"):
         broker.configure("q", colour="red")  # type: ignore[call-arg]
-
-
-def test_a_batch_may_be_limited(broker: Broker) -> None:
-    broker.configure("limited", max_batch=2)
-    assert len(broker.send_many("limited", [1, 2])) == 2
-    with pytest.raises(InvalidArgument, match="at most 2"):
-        broker.send_many("limited", [1, 2, 3])

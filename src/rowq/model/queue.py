@@ -72,7 +72,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     max_depth: Annotated[int, About(_LIMITS, "Messages that may be in the queue before a send is refused; 0 for no limit.")] = 0
     throughput_limit: Annotated[int, About(_LIMITS, "Messages delivered per second; 0 for no limit.")] = 0
     max_payload_bytes: Annotated[int, About(_LIMITS, "Maximum size of an encoded payload.")] = 256 * 1024
-    max_batch: Annotated[int, About(_LIMITS, "Messages in one send; 0 for no limit.")] = 0
     schema: Annotated[dict[str, Any] | None, About(_LIMITS, "A JSON schema that payloads must match.")] = None
     keep: Annotated[Keep, About(_RETENTION, "What is kept of an acked message: nothing, its outcome, or its body too.")] = "none"
     retention_ms: Annotated[int, About(_RETENTION, "For how long finished messages are kept; 0 for ever.")] = 7 * 86_400_000
@@ -104,7 +103,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     max_depth: Whole | None = None
     throughput_limit: Whole | None = None
     max_payload_bytes: Bytes | None = None
-    max_batch: Whole | None = None
     schema: dict[str, Any] | None = None
     keep: Keep | None = None
     retention_ms: Millis | None = None
@@ -134,7 +132,6 @@ class SettingsOptions(TypedDict, total=False):
     max_depth: int | None
     throughput_limit: int | None
     max_payload_bytes: int | None
-    max_batch: int | None
     schema: dict[str, Any] | None
     keep: Keep | None
     retention: Duration | None

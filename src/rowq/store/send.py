@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import msgspec
 
-from rowq.errors import IdTaken, InvalidArgument, PayloadRejected, PayloadTooLarge, QueueFull, RowqError
+from rowq.errors import IdTaken, PayloadRejected, PayloadTooLarge, QueueFull, RowqError
 from rowq.ids import message_id, message_ids, origin_of
 from rowq.model import lifecycle
 from rowq.model.draft import Prepared, check_moment, with_delay
@@ -120,8 +120,6 @@ class _Admission:
         tx = self._tx
         try:
             known = tx.policies.known(tx.session, call.queue)
-            if 0 < known.policy.max_batch < len(call.messages):
-                raise InvalidArgument(f"{call.queue!r} takes at most {known.policy.max_batch} messages at once: send fewer")
             _check_messages(known, call, tx.now)
             if not call.is_plain:
                 self._check_own_ids(call)
