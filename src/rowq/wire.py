@@ -49,7 +49,6 @@ class MessageBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     backoff_ms: BackoffMs | None = None
     keys_if_undelivered: Annotated[list[KvPath], Meta(max_length=1_000)] | None = None
     id: OwnId | None = None
-    content_type: Name | None = None
 
 
 class SendBody(MessageBody, forbid_unknown_fields=True, omit_defaults=True):
@@ -230,7 +229,6 @@ def to_draft(body: MessageBody, payload: Payload = b"") -> Draft:
         headers=body.headers,
         keys_if_undelivered=body.keys_if_undelivered,
         id=body.id,
-        content_type=body.content_type,
     )
 
 

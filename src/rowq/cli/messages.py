@@ -76,7 +76,6 @@ def send(
         list[str] | None,
         typer.Option("--key-if-undelivered", metavar="A/B", help="Keep the payload under this key if it dies; repeatable."),
     ] = None,
-    content_type: Annotated[str | None, typer.Option("--content-type", help="The type of the payload, as a header.")] = None,
     id: Annotated[str | None, typer.Option("--id", help="An id of your own; sending it twice is refused.")] = None,
 ) -> None:
     """Send a message and print its id.
@@ -100,7 +99,6 @@ def send(
             max_attempts=max_attempts,
             backoff=None if backoff is None else read_backoff(backoff),
             headers=parameter.headers(header),
-            content_type=content_type,
             keys_if_undelivered=[path.split("/") for path in undelivered or []],
             id=id,
         )

@@ -72,9 +72,8 @@ def is_plain(message: Prepared) -> bool:
 def prepare(queue: str, draft: Draft) -> Prepared:
     format, data = encode(draft.payload)
     prepared = Prepared(queue, format, data, priority=_priority(draft.priority))
-    if draft.headers or draft.content_type is not None:
-        named = {} if draft.content_type is None else {"content-type": draft.content_type}
-        prepared.headers = _headers({**(draft.headers or {}), **named})
+    if draft.headers:
+        prepared.headers = _headers(draft.headers)
     if draft.at is not None:
         prepared.delay_ms = -_at_ms(draft)
     elif draft.delay != 0:

@@ -34,7 +34,6 @@ class PushOptions(TypedDict, total=False):
     max_attempts: int | None
     backoff: Backoff | Sequence[Duration] | None
     headers: Mapping[str, str] | None
-    content_type: str | None
     keys_if_undelivered: Sequence[KvKey] | None
     id: str | None
 
@@ -61,7 +60,6 @@ class Draft(msgspec.Struct, frozen=True):
     keys_if_undelivered: Sequence[KvKey] | None = None
     id: str | None = None
     at: datetime | None = None
-    content_type: str | None = None
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):

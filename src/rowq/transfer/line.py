@@ -33,7 +33,6 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     backoff_ms: DelaysMs | None = None
     backoff: Backoff | None = None
     keys_if_undelivered: list[str | list[str | int]] | None = None
-    content_type: str | None = None
 
     state: str | None = None
     attempts: int | UnsetType = UNSET
@@ -116,7 +115,6 @@ def _parcel(line: Line, keep_ids: bool, need_ids: bool) -> Parcel:
         headers=line.headers,
         keys_if_undelivered=line.keys_if_undelivered,
         id=line.id if keep_ids else None,
-        content_type=line.content_type,
     )
     return Parcel(line.queue, draft)
 

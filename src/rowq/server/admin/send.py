@@ -235,7 +235,6 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "backoff": ("backoff_ms", lambda text: of_backoff(read_backoff(text))),
     "keys_if_undelivered": ("keys_if_undelivered", _list),
     "id": ("id", _keep),
-    "content_type": ("content_type", _keep),
 }
 """How each field except the payload is read, and its name in the API."""
 FIELDS = ("payload", *_READERS)

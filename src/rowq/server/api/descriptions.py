@@ -103,7 +103,6 @@ FIELDS = {
     "backoff_ms": "The delay before each retry, as a list or as a policy.",
     "keys_if_undelivered": "The keys under which the payload is kept if the message dies; each is a text or a list of parts.",
     "MessageBody.id": "Your own id, for sends that may be repeated: a second send to the same queue is rejected with 409.",
-    "content_type": "The type of the payload; delivered as the header `content-type`.",
     "messages": "Several messages at once.",
     "Messages.messages": "The messages of this page.",
     "max": "The maximum number of messages.",
