@@ -272,13 +272,13 @@ class AsyncBroker:
     async def run_maintenance(self, task: str) -> int:
         return await self._drive(self._engine().maintenance_tasks.run(task))
 
-    def sweep(self) -> Coroutine[Any, Any, MaintenanceResult]:
+    async def sweep(self) -> MaintenanceResult:
         warn_renamed("broker.sweep()", "broker.maintain()")
-        return self.maintain()
+        return await self.maintain()
 
-    def run_sweep(self, name: str) -> Coroutine[Any, Any, int]:
+    async def run_sweep(self, name: str) -> int:
         warn_renamed("broker.run_sweep()", "broker.run_maintenance()")
-        return self.run_maintenance(name)
+        return await self.run_maintenance(name)
 
     async def doctor(self) -> list[Finding]:
         return await self._look(self._engine().examine)

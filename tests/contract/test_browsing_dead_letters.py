@@ -67,7 +67,7 @@ def test_filters_narrow_each_other(broker: Broker, clock: ManualClock) -> None:
     bury(broker, "to ada, late", reason="timeout 3", group="g")
     broker.send("q", "to ada, expired", ttl=1)
     clock.advance(2)
-    broker.sweep()
+    broker.maintain()
     timeout: dict[str, Any] = {"state": "dead", "fingerprint": "timeout <number>"}
     assert payloads(broker.browse("q", state="dead", text="ada", reason="rejected")) == ["to ada", "to ada, late"]
     assert payloads(broker.browse("q", text="ada", **timeout)) == ["to ada", "to ada, late"]

@@ -10,7 +10,7 @@ DEFECTS = (
         breaks="A receipt of an earlier delivery acks the message that somebody else has now.",
         file="rowq/store/settle.py",
         old=(
-            "if row is None or row[1] != token or not _is_reached(call, row):\n"
+            "if row is None or row[LeasedRow.TOKEN] != token or not _is_reached(call, row):\n"
             "            outcomes.append(_refused(call, row, seq, missing))\n"
             "            continue"
         ),
@@ -26,7 +26,7 @@ DEFECTS = (
         breaks="A receipt of an earlier delivery nacks, rejects or extends what somebody else has now.",
         file="rowq/store/settle.py",
         old=(
-            "if row is None or row[1] != token or not _is_reached(call, row):\n"
+            "if row is None or row[LeasedRow.TOKEN] != token or not _is_reached(call, row):\n"
             "            outcomes.append(_refused(call, row, seq, missing))\n"
             "        else:"
         ),
@@ -55,8 +55,8 @@ DEFECTS = (
         name="an-ack-counts-twice",
         breaks="Two acks of one delivery that arrive together are both told that they did it.",
         file="rowq/store/settle.py",
-        old="        del leased[seq]  # a second settlement in this batch is too late\n        if row[4]",
-        new="        if row[4]",
+        old="        del leased[seq]  # a second settlement in this batch is too late\n        if row[LeasedRow.HAS_EXTRAS]",
+        new="        if row[LeasedRow.HAS_EXTRAS]",
         tests=("tests/store/test_batches.py::test_the_second_settle_of_one_batch_comes_too_late",),
     ),
     Defect(
