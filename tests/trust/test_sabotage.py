@@ -54,6 +54,14 @@ def test_a_defect_changes_one_place_and_little_there(defect: Defect) -> None:
     assert 1 <= len(changed) <= 8, f"{defect.name} is more than a slip: {changed}"
 
 
+def test_every_test_that_a_defect_names_exists() -> None:
+    """With its parameters: pytest runs none of the tests that it is given when it does not find one of them."""
+    named = sorted({test for defect in DEFECTS for test in defect.tests})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-m", "", "-p", "no:cacheprovider", *named]
+    collected = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert collected.returncode == 0, collected.stdout[-2_000:] + collected.stderr
+
+
 @every_defect
 def test_a_damaged_file_can_be_read_and_says_something_else(defect: Defect, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that each database overrides would be damaged without any harm."""

@@ -51,7 +51,7 @@ DEFECTS = (
         file="rowq/store/send.py",
         old="                self._check_own_ids(call)",
         new="                pass",
-        tests=("tests/contract/test_ids.py::test_an_own_id_is_taken_while_its_message_is_known[sqlite-sync-q]",),
+        tests=("tests/contract/test_ids.py::test_an_own_id_is_taken_while_its_message_is_known[sqlite-sync]",),
     ),
     Defect(
         name="a-key-is-freed-for-another",
