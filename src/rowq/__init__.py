@@ -52,11 +52,11 @@ from rowq.errors import (
     Unauthorized,
 )
 from rowq.model.access import ApiKey
-from rowq.model.backoff import exponential, linear
 from rowq.model.failure import Failure, Failures
 from rowq.model.member import ConsumerLook, Member, Membership
 from rowq.model.message import Delivery, Draft, Event, KvEntry, Message, Outcome, State, Stats, Where
 from rowq.model.queue import Policy, Settings
+from rowq.model.retry import exponential, linear
 from rowq.model.stream import Stream
 from rowq.store.dialect import Finding
 from rowq.worker.async_consumer import AsyncConsumer

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from rowq.errors import InvalidArgument
-from rowq.model.draft import MAX_SEND, Prepared, prepare
+from rowq.model.draft import MAX_RECEIVE, MAX_SEND, Prepared, prepare
 from rowq.model.duration import to_moment
 from rowq.model.lifecycle import NackLimit
 from rowq.model.message import Draft, Event, KvEntry, Message, Outcome, Payload, Stats
@@ -72,7 +72,7 @@ class SentMany(Struct):
 class ReceiveBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How many messages to take at most, how long to wait for the first, and how long to hold them."""
 
-    max: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    max: Annotated[int, Meta(ge=1, le=MAX_RECEIVE)] = 1
     wait_ms: Annotated[int, Meta(ge=0, le=MAX_POLL_MS)] = 0
     lease_ms: PositiveMillis | None = None
     consumer: Note | None = None

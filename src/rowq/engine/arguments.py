@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
 from rowq.ids import NO_RECEIPT, Receipt, read_receipt, receipt_of_delivery
-from rowq.model.draft import MAX_SEND, Prepared, prepare_many
+from rowq.model.draft import MAX_RECEIVE, MAX_SEND, Prepared, prepare_many
 from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Nack, NackLimit, Reject, Reschedule, Settlement
 from rowq.model.member import Share, to_share
@@ -19,7 +19,6 @@ from rowq.model.text import clean_text
 from rowq.store.call import Receive, Send, Settle
 from rowq.store.lookup import check_id
 
-MAX_RECEIVE = 1_000
 MAX_WAIT_MS = 3_600_000
 MAX_QUARANTINE = 1_000
 MAX_NOTE = 4_096

@@ -18,6 +18,7 @@ from rowq.model.text import is_text
 
 MAX_HEADER_BYTES = 32 * 1024
 MAX_SEND = 100_000
+MAX_RECEIVE = 1_000
 MAX_KV_KEYS = 1000
 MAX_KV_PARTS = 20
 MAX_NAME = 255

@@ -1,4 +1,4 @@
-"""When a failed message returns: the backoff policies, as values that also travel as JSON."""
+"""When a failed message returns: the backoff policies, as values that also travel as JSON, and as users write them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from rowq.errors import InvalidArgument
+from rowq.model.duration import Duration, to_ms
 
 Random = Callable[[], float]
 """Gives a number in [0, 1). Randomness is an argument, so that tests can control it."""
@@ -79,3 +80,19 @@ def _exponential_ms(backoff: Exponential, retry: int, random: Random) -> int:
         full = backoff.cap_ms
     low, high = backoff.plus_ms
     return round(full * (1 - backoff.jitter * random()) + low + (high - low) * random())
+
+
+def linear(step: Duration, cap: Duration = 3600) -> Linear:
+    """step, 2 x step, 3 x step …, never over cap."""
+    return Linear(to_ms(step, "step"), to_ms(cap, "cap"))
+
+
+def exponential(
+    base: Duration, factor: float = 2.0, cap: Duration = 3600, jitter: float = 0.0, plus: tuple[Duration, Duration] = (0, 0)
+) -> Exponential:
+    """base, base x factor, base x factor² …, never over cap; less a random share of up to `jitter`, plus a random time within `plus`."""
+    try:
+        low, high = plus
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"plus must be two durations, the minimum and the maximum to add, not {plus!r}") from None
+    return check_backoff(Exponential(to_ms(base, "base"), factor, to_ms(cap, "cap"), jitter, (to_ms(low, "plus"), to_ms(high, "plus"))))

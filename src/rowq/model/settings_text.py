@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from rowq.errors import InvalidArgument
-from rowq.model.backoff import exponential, linear
 from rowq.model.draft import to_backoff
 from rowq.model.duration import optional_ms, read_seconds, to_ms
 from rowq.model.queue import SETTINGS, Setting, SettingKind
-from rowq.model.retry import Backoff, Delays, Exponential, Linear
+from rowq.model.retry import Backoff, Delays, Exponential, Linear, exponential, linear
 
 
 def parse_setting(name: str, text: str) -> Any:

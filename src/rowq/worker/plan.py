@@ -8,8 +8,9 @@ from typing import TypedDict
 
 import msgspec
 
-from rowq.engine.arguments import MAX_RECEIVE, MAX_WAIT_MS, check_mode, receive_max, to_limit
+from rowq.engine.arguments import MAX_WAIT_MS, check_mode, receive_max, to_limit
 from rowq.errors import InvalidArgument
+from rowq.model.draft import MAX_RECEIVE
 from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import NackLimit
 from rowq.model.member import DEAD_AFTER, to_silence
