@@ -26,7 +26,7 @@ from rowq.engine.arguments import (
     receive_max,
     to_extend,
     to_receipt,
-    to_send_many,
+    to_send,
 )
 from rowq.engine.bulk import Progress
 from rowq.engine.operation import Operation, Sleep, nothing
@@ -89,7 +89,7 @@ class RemoteVerbs:
         return Exchange(b"POST", f"/v1/queues/{name}/messages", body, lambda answer: _sent_one(answer).id, headers=_request_key())
 
     def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Exchange[list[str]] | Operation[list[str]]:
-        messages = to_send_many(queue, payloads, options).messages
+        messages = to_send(queue, payloads, options).messages
         if not messages:
             return nothing([])
         target = f"/v1/queues/{queue}/messages"

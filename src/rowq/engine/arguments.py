@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from rowq.errors import InvalidArgument, InvalidReceipt, LeaseLost
 from rowq.ids import NO_RECEIPT, Receipt, read_receipt, receipt_of_delivery
-from rowq.model.draft import MAX_RECEIVE, MAX_SEND, Prepared, prepare_many
+from rowq.model.draft import MAX_RECEIVE, MAX_SEND, prepare_many
 from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Nack, NackLimit, Reject, Reschedule, Settlement
 from rowq.model.member import Share, to_share
@@ -28,18 +28,11 @@ T = TypeVar("T")
 Settled = Delivery | str
 
 
-def to_send(queue: str, messages: list[Prepared], request: str | None = None, actor: str | None = None) -> Send:
-    """The name of the queue was checked before its messages were prepared."""
-    call = Send(queue, messages, request)
-    call.actor = actor
-    return call
-
-
-def to_send_many(queue: str, payloads: Iterable[Any], options: SendOptions) -> Send:
+def to_send(queue: str, payloads: Iterable[Any], options: SendOptions) -> Send:
     name, chosen = check_own_name(queue), listed(payloads, "payloads")
     if len(chosen) > MAX_SEND:
         raise InvalidArgument(f"send_many takes at most {MAX_SEND} messages at once, not {len(chosen)}: send them in several calls")
-    return to_send(name, prepare_many(name, chosen, options))
+    return Send(name, prepare_many(name, chosen, options))
 
 
 class NewReceive(Protocol):
@@ -61,18 +54,14 @@ def to_receive(
     owner, part, usual = note(consumer, "consumer"), to_share(share, from_dead=from_dead), max
 
     def new_call(max: int | None = None) -> Receive:
-        call = Receive(name, max or usual, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part)
-        call.actor = actor
-        return call
+        return Receive(name, max or usual, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part, actor=actor)
 
     return new_call
 
 
 def to_settle(deliveries: Iterable[Settled], settlement: Settlement | Extend, actor: str | None = None) -> Settle:
     """Text that was never a receipt becomes one that matches nothing, so that it does not hold up the others."""
-    call = Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], settlement)
-    call.actor = actor
-    return call
+    return Settle([to_receipt_or_none(delivery) for delivery in listed(deliveries, "deliveries")], settlement, actor)
 
 
 def to_settle_one(delivery: Settled, settlement: Settlement | Extend) -> Settle:

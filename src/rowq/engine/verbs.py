@@ -25,7 +25,6 @@ from rowq.engine.arguments import (
     to_extend,
     to_receive,
     to_send,
-    to_send_many,
     to_settle,
     to_settle_one,
 )
@@ -45,7 +44,7 @@ from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
 from rowq.model.settings_text import to_changes
 from rowq.model.stream import check_stream_name
 from rowq.store import access, operate, registry
-from rowq.store.call import Execute, Receive
+from rowq.store.call import Execute, Receive, Send
 from rowq.store.dead_letter import Deletion, Redrive
 from rowq.store.dialect import Row
 from rowq.store.lookup import Reach, check_id, only
@@ -65,12 +64,12 @@ class Verbs:
         self._clock = clock
 
     def send(self, queue: str, payload: Any, options: SendOptions) -> SingleCall[list[str], str]:
-        return SingleCall(to_send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
+        return SingleCall(Send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
 
     def send_many(
         self, queue: str, payloads: Iterable[Any], options: SendOptions
     ) -> Operation[list[str]] | SingleCall[list[str], list[str]]:
-        call = to_send_many(queue, payloads, options)
+        call = to_send(queue, payloads, options)
         return SingleCall(call, list) if call.messages else nothing([])
 
     def receive(

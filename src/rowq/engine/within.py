@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
-from rowq.engine.arguments import Settled, lease_lost, to_nack, to_reject, to_reschedule, to_send_many, to_settle
+from rowq.engine.arguments import Settled, lease_lost, to_nack, to_reject, to_reschedule, to_send, to_settle
 from rowq.engine.executor import Executor
 from rowq.model.duration import Duration
 from rowq.model.lifecycle import Ack, NackLimit, Settlement
@@ -37,7 +37,7 @@ class Within:
         return self.send_many(queue, [payload], **options)[0]
 
     def send_many(self, queue: str, payloads: Iterable[Payload | Draft], **options: Unpack[SendOptions]) -> list[str]:
-        call = to_send_many(queue, payloads, options)
+        call = to_send(queue, payloads, options)
         if call.messages:
             self._perform(call)
         return call.result or []

@@ -32,10 +32,10 @@ class Call(Generic[T]):
     good_until: float | None = None
     """By `clock.running`: after this moment the result is no longer valid."""
 
-    def __init__(self) -> None:
+    def __init__(self, actor: str | None = None) -> None:
         self.result: T | None = None
         self.error: BaseException | None = None
-        self.actor: str | None = None
+        self.actor = actor
         """Recorded in the audit; None: the actor that the store was opened with."""
 
     @property
@@ -64,8 +64,8 @@ class Send(Call[list[str]]):
 
     __slots__ = ("is_plain", "messages", "queue", "request", "rows", "size")
 
-    def __init__(self, queue: str, messages: list[Prepared], request: str | None = None) -> None:
-        super().__init__()
+    def __init__(self, queue: str, messages: list[Prepared], request: str | None = None, actor: str | None = None) -> None:
+        super().__init__(actor)
         self.request = request
         self.queue = queue
         self.messages = messages
@@ -80,10 +80,7 @@ def sends_of(messages: Iterable[Prepared], actor: str | None = None) -> list[Sen
     by_queue: defaultdict[str, list[Prepared]] = defaultdict(list)
     for message in messages:
         by_queue[message.queue].append(message)
-    calls = [Send(queue, of_queue) for queue, of_queue in sorted(by_queue.items())]
-    for call in calls:
-        call.actor = actor
-    return calls
+    return [Send(queue, of_queue, actor=actor) for queue, of_queue in sorted(by_queue.items())]
 
 
 class Receive(Call[list[Row]]):
@@ -101,8 +98,9 @@ class Receive(Call[list[Row]]):
         from_dead: bool,
         delivery: DeliveryMode | None,
         share: Share | None = None,
+        actor: str | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(actor)
         self.queue = queue
         self.max = max
         self.rows = max
@@ -137,8 +135,8 @@ class Settle(Call[list[Outcome]]):
 
     __slots__ = ("done", "doubts", "reaches", "receipts", "rows", "settlement", "until")
 
-    def __init__(self, receipts: Sequence[Receipt], settlement: Settlement | Extend) -> None:
-        super().__init__()
+    def __init__(self, receipts: Sequence[Receipt], settlement: Settlement | Extend, actor: str | None = None) -> None:
+        super().__init__(actor)
         self.receipts = receipts
         self.settlement = settlement
         self.rows = len(receipts)

@@ -9,7 +9,6 @@ from urllib.parse import quote, unquote, urlencode
 import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from rowq.engine.arguments import to_send
 from rowq.engine.bulk import Progress
 from rowq.errors import InvalidArgument, QueueNotFound, Unauthorized
 from rowq.model.queue import DEAD_SUFFIXES, split_name
@@ -20,6 +19,7 @@ from rowq.server.api.route import ApiRequest, NoQuery, Route
 from rowq.server.api.routes import ROUTES
 from rowq.server.auth.authentication import Identity
 from rowq.server.service import Service
+from rowq.store.call import Send
 from rowq.wire import MessageBody, to_prepared
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class AdminRequest(msgspec.Struct, eq=False):
     async def send(self, queue: str, body: MessageBody) -> str:
         """Returns the message's id. Send is a hot route, which has no handler to call."""
         self.identity.check("send", queue)
-        call = to_send(queue, [to_prepared(queue, body)], actor=self.identity.actor)
+        call = Send(queue, [to_prepared(queue, body)], actor=self.identity.actor)
         sent: list[str] = await self.service.engine.driver.perform(call)
         self.context.depths.stale(queue)
         return sent[0]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rowq.engine.arguments import note, to_receive, to_send, to_settle
+from rowq.engine.arguments import note, to_receive, to_settle
 from rowq.errors import InvalidArgument
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Settlement
 from rowq.model.queue import check_own_name, split_name
@@ -20,6 +20,7 @@ from rowq.server.http.patience import ClientGone, is_gone
 from rowq.server.http.reading import decode, read_body
 from rowq.server.http.shortcut import shortcut_of
 from rowq.server.service import Service
+from rowq.store.call import Send
 from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody, to_messages
 
 Handler = Callable[..., Any]
@@ -52,10 +53,10 @@ class HotRoutes:
         body = decode(await self._read(receive) if data is None else data, _send_body)
         messages, request = to_messages(queue, body), _request_key(scope["headers"])
         if self._service.tracing is None:
-            ids = await self._perform(to_send(queue, messages, request, identity.actor)) if messages else []
+            ids = await self._perform(Send(queue, messages, request, identity.actor)) if messages else []
         else:
             with self._service.tracing.sending(scope["headers"], queue, messages):
-                ids = await self._perform(to_send(queue, messages, request, identity.actor)) if messages else []
+                ids = await self._perform(Send(queue, messages, request, identity.actor)) if messages else []
         answer = b'{"id":"%s"}' % ids[0].encode() if body.messages is msgspec.UNSET else b'{"ids":%s}' % answers.encode(ids)
         if shortcut is None or not shortcut.answer(201, answer):
             await answers.answer(send, 201, answer)

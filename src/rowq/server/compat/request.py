@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from rowq.engine.arguments import to_receipt_or_none, to_receive, to_send
+from rowq.engine.arguments import to_receipt_or_none, to_receive
 from rowq.engine.insights import Lease
 from rowq.errors import InvalidArgument, ReceiptRequired
 from rowq.model.draft import Prepared, prepare
@@ -24,7 +24,7 @@ from rowq.server.http.patience import ClientGone, is_gone
 from rowq.server.service import Service
 from rowq.server.tracing import Received
 from rowq.store import operate
-from rowq.store.call import Execute, Settle
+from rowq.store.call import Execute, Send, Settle
 from rowq.store.dialect import Row
 from rowq.store.lookup import ambiguous, only
 
@@ -97,7 +97,7 @@ class CompatRequest(Struct):
             await adopted.adopt(self.service, queue, settings or {}, self.identity.actor)
         tracing = self.service.tracing
         with nullcontext() if tracing is None else tracing.sending(self.headers, queue, [prepared]):
-            call = to_send(queue, [prepared], actor=self.identity.actor)  # created here, since tracing has added headers
+            call = Send(queue, [prepared], actor=self.identity.actor)  # created here, since tracing has added headers
             return (await self.service.engine.driver.perform(call))[0]
 
     async def take(self, queue: str, *, max: int = 1, lease_ms: int | None = None, wait_ms: int = 0) -> list[Row]:
@@ -142,8 +142,7 @@ class CompatRequest(Struct):
                 raise ReceiptRequired(f"the queue {lease.queue!r} requires a receipt: send back the one that came with the message")
             if lease.until <= engine.clock.now():
                 return Outcome.NOT_FOUND
-        call = Settle([lease.receipt], settlement(lease) if callable(settlement) else settlement)
-        call.actor = self.identity.actor
+        call = Settle([lease.receipt], settlement(lease) if callable(settlement) else settlement, self.identity.actor)
         with nullcontext() if service.tracing is None else service.tracing.settling(self.headers, _VERBS[type(call.settlement)], 1):
             (outcome,) = await engine.driver.perform(call)
         if service.event_streams:
