@@ -154,5 +154,6 @@ def __getattr__(name: str) -> Any:
     """Names of the release before."""
     if name == "Swept":
         warn_renamed("rowq.Swept", "rowq.MaintenanceResult")
+        globals()[name] = MaintenanceResult  # once a process: `from rowq import Swept` asks twice
         return MaintenanceResult
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

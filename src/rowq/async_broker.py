@@ -272,13 +272,13 @@ class AsyncBroker:
     async def run_maintenance(self, task: str) -> int:
         return await self._drive(self._engine().maintenance_tasks.run(task))
 
-    async def sweep(self) -> MaintenanceResult:
+    def sweep(self) -> Coroutine[Any, Any, MaintenanceResult]:
         warn_renamed("broker.sweep()", "broker.maintain()")
-        return await self.maintain()
+        return self.maintain()
 
-    async def run_sweep(self, name: str) -> int:
+    def run_sweep(self, name: str) -> Coroutine[Any, Any, int]:
         warn_renamed("broker.run_sweep()", "broker.run_maintenance()")
-        return await self.run_maintenance(name)
+        return self.run_maintenance(name)
 
     async def doctor(self) -> list[Finding]:
         return await self._look(self._engine().examine)

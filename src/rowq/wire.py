@@ -237,7 +237,7 @@ def _seconds(ms: int | None) -> float | None:
 
 
 def of_prepared(message: Prepared) -> MessageBody:
-    """What was encoded by the checks is inserted as it is."""
+    """Only to be encoded: what the checks have encoded is inserted as it is."""
     body = MessageBody(
         headers=_raw(message.headers),
         key=message.message_key,

@@ -42,7 +42,11 @@ def test_a_verb_takes_the_same_options_in_both(verb: str) -> None:
 @pytest.mark.parametrize("verb", sorted(verbs(AsyncBroker).keys() - LOCAL_ONLY - GIVES_A_WORKER))
 @pytest.mark.parametrize("broker", [AsyncBroker, AsyncRemoteBroker])
 def test_every_verb_of_an_event_loop_is_awaited(broker: type, verb: str) -> None:
-    assert inspect.iscoroutinefunction(getattr(broker, verb))
+    function = getattr(broker, verb)
+    is_old_name = inspect.signature(function).return_annotation.startswith(
+        "Coroutine["
+    )  # it warns where it is called, then gives the new one's
+    assert inspect.iscoroutinefunction(function) or is_old_name
 
 
 def test_the_verbs_within_a_transaction_are_the_same_where_they_are_awaited() -> None:

@@ -68,6 +68,18 @@ def test_a_client_of_a_server_takes_upkeep_too() -> None:
         pass
 
 
+def test_a_coroutine_of_an_old_name_warns_where_it_is_made(url: str) -> None:
+    """In a task the caller's line is no longer on the stack."""
+
+    async def sweep() -> rowq.MaintenanceResult:
+        async with rowq.connect_async(url, maintenance=False) as broker:
+            return await asyncio.wait_for(broker.sweep(), 60)
+
+    with pytest.warns(DeprecationWarning, match="maintain") as warned:
+        assert asyncio.run(sweep()) == NOTHING
+    assert [Path(warning.filename) for warning in warned] == [Path(__file__)]
+
+
 def test_both_names_at_once_are_refused(url: str) -> None:
     with pytest.raises(TypeError, match="upkeep= is the old name of maintenance="):
         rowq.connect(url, upkeep=False, maintenance=False)  # type: ignore[call-arg]

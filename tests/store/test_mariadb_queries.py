@@ -105,7 +105,7 @@ def test_every_query_is_understood(dialect: Mariadb) -> None:
                 raise AssertionError(f"{name}: {error}") from error
 
 
-@pytest.mark.parametrize("query", ["list_newest_dead", "match_dead_newest"])
+@pytest.mark.parametrize("query", ["list_newest_dead", "browse_dead_newest", "match_dead_newest"])
 def test_the_newest_dead_letters_are_the_end_of_an_index(broker: Broker, dialect: Mariadb, query: str) -> None:
     broker.reject_many(broker.receive("q", max=MESSAGES))
     filters = ("message_key", "group_key", "text", "sent_after", "sent_before", "reason", "error", "died_before", "died_after")

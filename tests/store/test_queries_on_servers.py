@@ -37,6 +37,7 @@ INDEXES: dict[str, tuple[str, dict[str, Any]]] = {
     "browse_leased": ("rowq_leased_until", {"a": 1, "b": 1, "limit": 10}),
     "browse_blocked": ("rowq_blocked_pkey", {"a": "g", "b": 1, "limit": 10}),
     "match_dead": ("rowq_dead_pkey", {"b": 1, "characters": 400, "limit": 10}),
+    "browse_dead_newest": ("rowq_dead_age", {"a": 1, "b": 1, "limit": 10}),
     "match_dead_newest": ("rowq_dead_age", {"a": 1, "b": 1, "characters": 400, "limit": 10}),
     "browse_finished": ("rowq_history_age", {"a": 1, "b": 1, "limit": 10}),
     "browse_finished_newest": ("rowq_history_age", {"a": 1, "b": 1, "limit": 10}),

@@ -54,7 +54,9 @@ def to_receive(
     owner, part, usual = note(consumer, "consumer"), to_share(share, from_dead=from_dead), max
 
     def new_call(max: int | None = None) -> Receive:
-        return Receive(name, max or usual, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part, actor=actor)
+        return Receive(
+            name, usual if max is None else max, lease_ms, owner, from_dead=from_dead, delivery=delivery, share=part, actor=actor
+        )
 
     return new_call
 

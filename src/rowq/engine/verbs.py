@@ -40,7 +40,7 @@ from rowq.model.lifecycle import Extend, Settlement
 from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_silence
 from rowq.model.message import Delivery, Draft, KvKey, Outcome, SendOptions, State, Where
 from rowq.model.page import to_state
-from rowq.model.queue import DeliveryMode, Settings, check_own_name, split_name
+from rowq.model.queue import DeliveryMode, Settings, check_name, check_own_name, split_name
 from rowq.model.settings_text import to_changes
 from rowq.model.stream import check_stream_name
 from rowq.store import access, operate, registry
@@ -83,9 +83,11 @@ class Verbs:
         share: Share | None,
         interrupt: Interrupt | None = None,
     ) -> Operation[list[Delivery]] | SingleCall[list[Row], list[Delivery]]:
-        lease_ms, patience = optional_ms(lease, "lease", least=1), to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
+        check_name(queue)
+        most, lease_ms = receive_max(max), optional_ms(lease, "lease", least=1)
+        patience = to_ms(wait, "wait", most=MAX_WAIT_MS) / 1000
         check_mode(delivery)
-        call = to_receive(queue, receive_max(max), lease_ms=lease_ms, consumer=consumer, delivery=delivery, share=share)
+        call = to_receive(queue, most, lease_ms=lease_ms, consumer=consumer, delivery=delivery, share=share)
         return self._wait(call, patience, interrupt or Interrupt()) if patience else SingleCall(call(), to_deliveries)
 
     def wait_for(self, call: Callable[[], Receive], patience: float, interrupt: Interrupt | None = None) -> Operation[Receive]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Union, get_args, get_type_hints
 
 import msgspec
@@ -167,19 +168,22 @@ def _table() -> dict[str, Setting]:
     """Kinds, choices and limits come from the types of the fields."""
     stored, found = get_type_hints(Settings, include_extras=True), {}
     for field, annotated in get_type_hints(Policy, include_extras=True).items():
-        kept, (about,) = Union[*get_args(stored[field])[:-1]], annotated.__metadata__
+        kept: Any = Union[*(kind for kind in get_args(stored[field]) if kind is not NoneType)]
+        (about,) = annotated.__metadata__
         choices = tuple(choice for choice in get_args(annotated.__origin__) if isinstance(choice, str))
-        least = kept.__metadata__[0].ge if hasattr(kept, "__metadata__") else 0
-        name = field.removesuffix("_ms")
-        found[name] = Setting(name, field, _kind(field, annotated.__origin__, choices), kept, about.group, about.help, choices, least)
+        kind, name = _kind(field, annotated.__origin__, choices), field.removesuffix("_ms")
+        least = kept.__metadata__[0].ge if kind == "duration" else 0
+        found[name] = Setting(name, field, kind, kept, about.group, about.help, choices, least)
     return found
 
 
 def _kind(field: str, hint: Any, choices: tuple[str, ...]) -> SettingKind:
     if choices:
         return "choice"
-    if field in ("backoff", "schema"):
-        return "backoff" if field == "backoff" else "schema"
+    if field == "backoff":
+        return "backoff"
+    if field == "schema":
+        return "schema"
     if hint is bool:
         return "switch"
     return "duration" if field.endswith("_ms") else "number"

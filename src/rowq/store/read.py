@@ -40,8 +40,8 @@ def read_page(session: Session, page: Page) -> Found:
     """
     start = _LAST if page.newest else _beginning(page.state)
     place = start if page.after is None else read_cursor(page.state, page.after)
-    if page.state is State.DEAD:
-        return _read_dead(session, page, place)
+    if page.fingerprint is not None:
+        return _read_with_fingerprint(session, page, place)
     query = f"browse_{page.state}_newest" if page.newest else f"browse_{page.state}"
     messages = [to_message(row, page.state) for row in session.rows(query, **_parameters(page, place, page.limit))]
     return Found(messages, messages[-1].cursor if len(messages) == page.limit else None)
@@ -73,7 +73,8 @@ def read_all(session: Session, queue: str, state: State) -> Iterator[Message]:
                 yield message
 
 
-def _read_dead(session: Session, page: Page, place: Place | None) -> Found:
+def _read_with_fingerprint(session: Session, page: Page, place: Place | None) -> Found:
+    """Finds the dead letters first, then reads their bodies. In one snapshot, so none has moved in between."""
     seqs: list[int] = []
     for _ in range(_MOST_QUERIES):
         if place is None or len(seqs) == page.limit:

@@ -43,8 +43,16 @@ LIMIT :limit;
 SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
 FROM rowq_dead p FORCE INDEX (PRIMARY)
 JOIN rowq_messages m ON m.seq = p.seq
-WHERE p.queue = :queue AND p.seq > :b AND {filters}
+WHERE p.queue = :queue AND p.seq > :b AND {dead_filters}
 ORDER BY p.seq
+LIMIT :limit;
+
+-- name: browse_dead_newest
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+FROM rowq_dead p FORCE INDEX (rowq_dead_age)
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND (p.died_at < :a OR (p.died_at = :a AND p.seq < :b)) AND {dead_filters}
+ORDER BY p.died_at DESC, p.seq DESC
 LIMIT :limit;
 
 -- name: match_dead

@@ -42,6 +42,14 @@ WHERE p.queue = :queue AND (p.group_key, p.seq) > (:a, :b) AND {filters}
 ORDER BY p.group_key, p.seq
 LIMIT :limit;
 
+-- name: browse_dead_newest
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND (p.died_at, p.seq) < (:a, :b) AND {dead_filters}
+ORDER BY p.died_at DESC, p.seq DESC
+LIMIT :limit;
+
 -- name: match_dead_newest
 SELECT p.died_at AS a, p.seq AS b, {beginning_of_error}
 FROM rowq_dead p

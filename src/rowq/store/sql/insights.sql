@@ -115,12 +115,26 @@ LIMIT :limit;
 SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
 FROM rowq_dead p
 JOIN rowq_messages m ON m.seq = p.seq
-WHERE p.queue = :queue AND p.seq > :b AND {filters}
+WHERE p.queue = :queue AND p.seq > :b AND {dead_filters}
 ORDER BY p.seq
 LIMIT :limit;
 
+-- name: browse_dead_newest
+-- The most recently dead first.
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.died_at = :a AND p.seq < :b AND {dead_filters}
+UNION ALL
+SELECT {body}, {dead_place}, p.died_at AS a, p.seq AS b
+FROM rowq_dead p
+JOIN rowq_messages m ON m.seq = p.seq
+WHERE p.queue = :queue AND p.died_at < :a AND {dead_filters}
+ORDER BY a DESC, b DESC
+LIMIT :limit;
+
 -- name: match_dead
--- For a page, a redrive and a deletion. In the order of sending; the time of death makes a place in both orders. Only what the caller needs
+-- For a page with a fingerprint, a redrive and a deletion. In the order of sending; the time of death makes a place in both orders. Only what the caller needs
 -- for a fingerprint: it may reject most of these rows, and a body may be large.
 SELECT p.died_at AS a, p.seq AS b, {beginning_of_error}
 FROM rowq_dead p
@@ -130,7 +144,6 @@ ORDER BY p.seq
 LIMIT :limit;
 
 -- name: match_dead_newest
--- The most recently dead first.
 SELECT p.died_at AS a, p.seq AS b, {beginning_of_error}
 FROM rowq_dead p
 JOIN rowq_messages m ON m.seq = p.seq
