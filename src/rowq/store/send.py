@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 
@@ -24,6 +26,7 @@ from rowq.store.transaction import Transaction
 from rowq.store.transition import expire
 
 _fields = msgspec.structs.astuple
+_of_one_run = attrgetter("queue", "actor", "is_plain")
 
 
 def send(tx: Transaction, calls: list[Send]) -> None:
@@ -42,35 +45,44 @@ def _write(tx: Transaction, admitted: list[Send]) -> None:
     waiting = _WaitingKeys(tx, special)
     heads = _Heads(tx, special)
     seq = tx.session.draw_seqs(sum([len(call.messages) for call in admitted]))
-    for call in admitted:
-        tx.act_for(call.actor)
-        policy = tx.policy(call.queue)
-        if call.is_plain and policy.ttl_ms == 0:
-            call.result = _insert_plain(tx, call, seq, policy)
-        else:
+    for (queue, actor, is_plain), run in groupby(admitted, _of_one_run):
+        tx.act_for(actor)
+        policy = tx.policy(queue)
+        if is_plain and policy.ttl_ms == 0:
+            seq = _insert_run(tx, list(run), seq, policy)
+            continue
+        for call in run:
             call.result = [
                 waiting.replaced(message) or _insert(tx, message, number, policy, waiting, heads)
                 for number, message in enumerate(call.messages, seq)
             ]
-        seq += len(call.messages)
+            seq += len(call.messages)
     heads.leave_unused()
     tx.flush()
 
 
-def _insert_plain(tx: Transaction, call: Send, first: int, policy: Policy) -> list[str]:
-    """The hot path: messages that are ready at once and have no options, in bulk."""
-    now, queue, changes, count = tx.now, call.queue, tx.changes, len(call.messages)
+def _insert_run(tx: Transaction, calls: list[Send], first: int, policy: Policy) -> int:
+    """The hot path: messages of one queue that are ready at once and have no options, of all calls together. Returns the next seq."""
+    now, queue, changes = tx.now, calls[0].queue, tx.changes
+    messages = calls[0].messages if len(calls) == 1 else [message for call in calls for message in call.messages]
+    count = len(messages)
     changes["insert_plain_message"].extend(
         # A bytearray, which SQLite's driver takes directly; for bytes it looks for an adapter first, which doubles the cost.
-        [(seq, now, queue, m.format, bytearray(m.payload), m.priority) for seq, m in enumerate(call.messages, first)]
+        [(seq, now, queue, m.format, bytearray(m.payload), m.priority) for seq, m in enumerate(messages, first)]
     )
     _add_run(changes["make_ready"], first, first + count - 1)
     if tx.tally is not None:
         tx.tally.counts[queue, "enqueued"] += count
     if policy.audit:
         _add_run(changes["audit_enqueued"], first, first + count - 1, tx.actor)
-    tx.ready_at(queue, -max([message.priority for message in call.messages]), first, count)
-    return message_ids(first, count, now)
+    tx.ready_at(queue, -max([message.priority for message in messages]), first, count)
+    ids = message_ids(first, count, now)
+    start = 0
+    for call in calls:
+        end = start + len(call.messages)
+        call.result = ids[start:end]
+        start = end
+    return first + count
 
 
 def _add_run(runs: list[Row], first: int, last: int, *common: str | None) -> None:
@@ -115,8 +127,12 @@ class _Admission:
         self._tx = tx
         self._admitted: defaultdict[str, int] = defaultdict(int)
         self._own_ids: defaultdict[str, set[str]] = defaultdict(set)
+        self._open: dict[str, int] = {}
+        """Queues that admit every plain call up to this size: each was checked once in this transaction."""
 
     def lets_in(self, call: Send) -> bool:
+        if call.is_plain and call.size <= self._open.get(call.queue, -1):
+            return True
         tx = self._tx
         try:
             known = tx.policies.known(tx.session, call.queue)
@@ -129,6 +145,8 @@ class _Admission:
         except RowqError as error:
             call.error = error
             return False
+        if known.policy.schema is None and not known.policy.max_depth:
+            self._open[call.queue] = known.policy.max_payload_bytes
         if not call.is_plain:
             self._own_ids[call.queue].update(message.own_id for message in call.messages if message.own_id is not None)
         return True
