@@ -33,11 +33,11 @@ from rowq.engine.operation import Operation, Sleep, nothing
 from rowq.engine.waiting import Interrupt
 from rowq.errors import NotFound, OutcomeUnknown
 from rowq.model.access import check_key_name, to_key
-from rowq.model.draft import prepare, to_kv_key
+from rowq.model.draft import prepare_one, to_kv_key
 from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Nack, Settlement
 from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_share, to_silence
-from rowq.model.message import Delivery, Draft, KvKey, Outcome, SendOptions
+from rowq.model.message import Delivery, KvKey, Outcome, SendOptions
 from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, change, check_own_name, split_name
 from rowq.model.settings_text import to_changes
@@ -85,7 +85,7 @@ class RemoteVerbs:
 
     def send(self, queue: str, payload: Any, options: SendOptions) -> Exchange[str]:
         name = check_own_name(queue)
-        body = one_body(prepare(name, Draft(payload, **options)))
+        body = one_body(prepare_one(name, payload, options))
         return Exchange(b"POST", f"/v1/queues/{name}/messages", body, lambda answer: _sent_one(answer).id, headers=_request_key())
 
     def send_many(self, queue: str, payloads: Iterable[Any], options: SendOptions) -> Exchange[list[str]] | Operation[list[str]]:

@@ -209,9 +209,10 @@ class GroupCommit:
 
     def _answer(self, batch: Sequence[PendingCall]) -> None:
         loops: dict[asyncio.AbstractEventLoop, list[PendingCall]] = {}
+        if batch:
+            self._line.remember(batch[-1].call.error)
         for pending in batch:
             pending.is_done = True
-            self._line.remember(pending.call.error)
             if pending.future is not None:
                 loops.setdefault(pending.future.get_loop(), []).append(pending)
             elif pending.is_gone:

@@ -34,11 +34,11 @@ from rowq.engine.operation import Enter, Operation, Read, SingleCall, Wait, noth
 from rowq.engine.waiting import Interrupt, WaitingRoom
 from rowq.errors import InvalidArgument
 from rowq.model.access import SECRET_PREFIX, check_key_name, digest_of, to_key
-from rowq.model.draft import prepare, to_kv_key
+from rowq.model.draft import prepare_one, to_kv_key
 from rowq.model.duration import Duration, optional_ms, to_ms
 from rowq.model.lifecycle import Extend, Settlement
 from rowq.model.member import ConsumerLook, Member, Membership, Share, consumer_gone, is_consumer_id, new_consumer_id, to_silence
-from rowq.model.message import Delivery, Draft, KvKey, Outcome, SendOptions, State, Where
+from rowq.model.message import Delivery, KvKey, Outcome, SendOptions, State, Where
 from rowq.model.page import to_state
 from rowq.model.queue import DeliveryMode, Settings, check_name, check_own_name, split_name
 from rowq.model.settings_text import to_changes
@@ -64,7 +64,7 @@ class Verbs:
         self._clock = clock
 
     def send(self, queue: str, payload: Any, options: SendOptions) -> SingleCall[list[str], str]:
-        return SingleCall(Send(check_own_name(queue), [prepare(queue, Draft(payload, **options))]), itemgetter(0))
+        return SingleCall(Send(check_own_name(queue), [prepare_one(queue, payload, options)]), itemgetter(0))
 
     def send_many(
         self, queue: str, payloads: Iterable[Any], options: SendOptions

@@ -89,6 +89,10 @@ def prepare(queue: str, draft: Draft) -> Prepared:
     return prepared
 
 
+def prepare_one(queue: str, payload: Payload, options: SendOptions) -> Prepared:
+    return prepare(queue, Draft(payload, **options)) if options else Prepared(queue, *encode(payload))
+
+
 def prepare_many(queue: str, payloads: Iterable[Payload | Draft], options: SendOptions) -> list[Prepared]:
     """The options apply to payloads; a draft has its own, and a prepared message stays as it is."""
     prepared: list[Prepared] = []
@@ -98,10 +102,8 @@ def prepare_many(queue: str, payloads: Iterable[Payload | Draft], options: SendO
                 prepared.append(prepare(queue, payload))
             elif type(payload) is Prepared:
                 prepared.append(payload)
-            elif options:
-                prepared.append(prepare(queue, Draft(payload, **options)))
             else:
-                prepared.append(Prepared(queue, *encode(payload)))
+                prepared.append(prepare_one(queue, payload, options))
         except RowqError as error:
             raise type(error)(f"position {len(prepared)}: {error}") from None
     return prepared

@@ -69,9 +69,11 @@ class Send(Call[list[str]]):
         self.request = request
         self.queue = queue
         self.messages = messages
-        self.rows = len(messages)
-        self.size = sum([len(message.payload) for message in messages])
-        self.is_plain = all(map(is_plain, messages))
+        if len(messages) == 1:
+            (message,) = messages
+            self.rows, self.size, self.is_plain = 1, len(message.payload), is_plain(message)
+        else:
+            self.rows, self.size, self.is_plain = len(messages), sum([len(m.payload) for m in messages]), all(map(is_plain, messages))
         """None of the messages has options other than priority."""
 
 
