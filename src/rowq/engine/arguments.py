@@ -1,4 +1,4 @@
-"""From what a caller gave to the calls of the store: every way in (broker, HTTP, compatible APIs, pages, Spark) builds them here."""
+"""From what a caller gave to the calls of the store, for every way in: broker, HTTP, compatible APIs. A single send is a `Send` itself."""
 
 from __future__ import annotations
 

@@ -69,11 +69,9 @@ class Send(Call[list[str]]):
         self.request = request
         self.queue = queue
         self.messages = messages
-        if len(messages) == 1:
-            (message,) = messages
-            self.rows, self.size, self.is_plain = 1, len(message.payload), is_plain(message)
-        else:
-            self.rows, self.size, self.is_plain = len(messages), sum([len(m.payload) for m in messages]), all(map(is_plain, messages))
+        self.rows = len(messages)
+        self.size = len(messages[0].payload) if self.rows == 1 else sum([len(message.payload) for message in messages])
+        self.is_plain = is_plain(messages[0]) if self.rows == 1 else all(map(is_plain, messages))
         """None of the messages has options other than priority."""
 
 
