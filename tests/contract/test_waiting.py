@@ -35,9 +35,15 @@ def test_a_wait_ends_in_time(broker: Broker) -> None:
 
 
 def test_a_wait_costs_next_to_nothing(broker: Broker) -> None:
-    before = time.process_time()
-    assert waiter(broker, wait=1).result() == []
-    assert time.process_time() - before < 0.5
+    def cost() -> float:
+        before = time.process_time()
+        assert waiter(broker, wait=1).result() == []
+        return time.process_time() - before
+
+    # A waiter that spins costs its second of CPU every time. The test process
+    # has work of its own as well (a full garbage collection takes half a
+    # second), but not during each of the waits.
+    assert any(cost() < 0.5 for _ in range(5))
 
 
 def test_a_send_wakes_a_waiter(broker: Broker) -> None:
