@@ -36,6 +36,7 @@ class Executor:
         self._store = store
         self._patient = patient
         self._tries_one_statement = store.dialect.has_autocommit and not patient
+        self._lone = store.dialect.lone()
         self._policies = Policies(store.defaults, store.dialect.settings_max_age_ms, store.cache)
 
     def perform(self, calls: Sequence[Call[Any]]) -> None:
@@ -43,6 +44,8 @@ class Executor:
         tries = 0
         while True:
             try:
+                if len(calls) == 1 and self._perform_lone(calls[0]):
+                    return
                 batch = Batch(calls)
                 if not (self._tries_one_statement and self._perform_at_once(batch)):
                     self._perform_together(batch, durable=batch.is_worth_a_sync)
@@ -76,6 +79,13 @@ class Executor:
         self._store.heads.forget()
         if self._store.meter is not None:
             self._store.meter.failed()
+
+    def _perform_lone(self, call: Call[Any]) -> bool:
+        """Tries the shorter way of a dialect that has one; False when the call needs the general way."""
+        store = self._store
+        if self._lone is None or store.meter is not None or not self._policies.is_fresh(store.distrusted):
+            return False
+        return self._lone(call, store, self._policies)
 
     def _perform_at_once(self, batch: Batch) -> bool:
         """Tries a single autocommit statement; False when something is left to do."""

@@ -170,6 +170,11 @@ class Dialect(ABC):
         """A session in which every statement is a transaction of its own, with full durability; None if the database has none."""
         return None
 
+    def lone(self) -> Callable[[Any, Any, Any], bool] | None:
+        """A shorter way for a call that is alone in its transaction, if the dialect has one. Takes the call, the store and the policies;
+        returns False, with nothing written, if the call needs the general way."""
+        return None
+
     def pause(self, seconds: float) -> None:
         """Waits before another attempt."""
         time.sleep(seconds)

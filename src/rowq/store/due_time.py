@@ -59,15 +59,22 @@ class Times:
         known = self._topics.get(topic)
         return None if known is None else known.next
 
+    def falls_due(self, topic: str, due: int) -> None:
+        with self._lock:
+            self._falls_due(topic, due)
+
+    def _falls_due(self, topic: str, due: int) -> None:
+        known = self._of(topic)
+        if known.next is None or due < known.next:
+            known.next = due
+
     def learn(self, tx: Transaction) -> None:
         """Takes over what a committed transaction found."""
         with self._lock:
             for topic, look in tx.looked.items():
                 self._looked(self._of(topic), look, tx.now)
             for topic, due in tx.due.items():
-                known = self._of(topic)
-                if known.next is None or due < known.next:
-                    known.next = due
+                self._falls_due(topic, due)
 
     def _looked(self, known: _Topic, look: Look, now: int) -> None:
         known.looked_at = now

@@ -71,6 +71,17 @@ class Policies:
         found = self._known.get(queue)
         return None if found is None else found.policy
 
+    def open_to(self, queue: str, size: int) -> Policy | None:
+        """The policy of a queue that admits plain messages of this size unseen; None if it must be asked first."""
+        found = self._known.get(queue)
+        if found is None or not found.is_stored:
+            return None
+        policy = found.policy
+        if policy.schema is not None or policy.max_depth or policy.ttl_ms or size > policy.max_payload_bytes:
+            return None
+        self._used.add(queue)
+        return policy
+
     def known(self, session: Session, queue: str) -> Known:
         found = self._known.get(queue)
         if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from rowq.store.app_connection import refusal
 from rowq.store.dialect import Dialect, Finding, Session
 from rowq.store.sqlite.doctor import examine
 from rowq.store.sqlite.errors import is_busy, is_disk_error, translate
+from rowq.store.sqlite.lone import Lone
 from rowq.store.sqlite.session import SqliteQueries, SqliteSession
 
 Durability = Literal["send", "full", "normal"]
@@ -68,7 +69,10 @@ class Sqlite(Dialect):
     def writing(self, *, durable: bool, patient: bool = False) -> _Writing:  # noqa: ARG002  # no other transaction blocks for long
         return _Writing(self, durable)
 
-    def begin(self, durable: bool) -> Session:
+    def lone(self) -> Callable[[Any, Any, Any], bool]:
+        return Lone(self._queries, self.writing).perform
+
+    def begin(self, durable: bool) -> SqliteSession:
         try:
             self.roll_back()  # an interrupt may have left the last transaction open
             self._set_synchronous(durable)
@@ -263,7 +267,7 @@ class _Writing:
         self._dialect = dialect
         self._durable = durable
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> SqliteSession:
         return self._dialect.begin(self._durable)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -26,6 +26,8 @@ class SqliteSession(Session):
         self._cursor = connection.cursor()  # reused: connection.execute() creates a new cursor each time
         self._cursor.row_factory = None  # an application's connection may have one
         self._queries = queries
+        self.execute = self._cursor.execute
+        self._last_seq = 0
 
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         return self._cursor.execute(self._queries.bind(query, values), values).fetchall()
@@ -53,8 +55,10 @@ class SqliteSession(Session):
             start, left = start + size, left - size
 
     def draw_seqs(self, count: int) -> int:
-        last: int = self._cursor.execute(self._queries.draw_seqs, (count,)).fetchall()[0][0]
-        return last - count + 1
+        last, self._last_seq = self._last_seq, self._last_seq + count
+        if self.execute(self._queries.raise_seq, (self._last_seq, last)).rowcount == 0:
+            self._last_seq = self.execute(self._queries.draw_seqs, (count,)).fetchall()[0][0]
+        return self._last_seq - count + 1
 
     def insert_leased_alike(self, tokens: dict[int, int], values: dict[str, Any]) -> None:
         self.run("insert_leased_alike", tokens=msgspec.json.encode(tokens).decode(), **values)
@@ -74,6 +78,7 @@ class SqliteQueries(Queries):
         super().__init__("sqlite", lambda text: _LOCK_CLAUSE.sub("", text))
         self._several: dict[tuple[str, int], str] = {}
         self.draw_seqs = self.by_position("draw_seqs", ("count",))
+        self.raise_seq = self.by_position("raise_seq", ("last", "known"))
         self._values = {name: match for name in self.names() if (match := VALUES.search(self[name]))}
         self._of_one = {name: LIST_PARAMETER.sub(r":\1", self[name]) for name in self.names()}
         self._of_many = {name: LIST_PARAMETER.sub(r"SELECT value FROM json_each(:\1)", self[name]) for name in self.names()}
@@ -91,6 +96,10 @@ class SqliteQueries(Queries):
             rows = [PARAMETER.sub(lambda name, row=row: f"?{row * len(columns) + place[name[1]]}", match[1]) for row in range(count)]
             known = self._several[query, count] = f"{text[: match.start()]}VALUES {', '.join(rows)}{text[match.end() :]}"
         return known
+
+    def of_one(self, query: str) -> str:
+        """A query whose only parameter is a list, for one value by position."""
+        return PARAMETER.sub("?1", self._of_one[query])
 
     def bind(self, query: str, values: dict[str, Any]) -> str:
         """The text to run; lists in `values` are replaced by what the text expects."""
