@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from rowq.ids import new_tokens
 from rowq.model import lifecycle
@@ -24,6 +24,7 @@ from rowq.store.transaction import Look, Transaction
 _SOME_MORE = 100
 _DEAD_SEQ, _DEAD_DIED_AT = 0, 5
 """Columns of take_dead."""
+_of_one_run = attrgetter("lease_ms", "consumer", "actor")
 _COMMON = ("queue", "lease_until", "consumer", "leased_at", "attempts", "marks")
 
 
@@ -70,8 +71,8 @@ def _lease_shared(tx: Transaction, queue: str, calls: list[Receive], policy: Pol
 def _lease_in_steps(tx: Transaction, queue: str, calls: list[Receive], policy: Policy, wanted: int, share: Share | None) -> None:
     mode = calls[0].delivery or policy.delivery
     rows = _dead_rows(tx, queue, policy, wanted) if calls[0].from_dead else _ready_rows(tx, queue, policy, mode, wanted, share)
-    for call in calls:
-        call.result = _hand_out(tx, call, policy, rows)
+    for _, alike in groupby(calls, _of_one_run):
+        _hand_out(tx, list(alike), policy, rows)
     tx.flush()
     for actor, seqs in tx.delivered.items():
         tx.session.write("audit_delivered", seqs=seqs, actor=actor)
@@ -136,22 +137,28 @@ def _dead_rows(tx: Transaction, queue: str, policy: Policy, wanted: int) -> Iter
         expiry.remove_dead(tx, queue, [row[_DEAD_SEQ] for row in rows if row[_DEAD_DIED_AT] <= cutoff])
 
 
-def _hand_out(tx: Transaction, call: Receive, policy: Policy, rows: Iterator[Row]) -> list[Row]:
-    """Leases rows to a call; returns rows for `row.to_deliveries`: seq, queue, attempt, token, end of the lease, and the body."""
+def _hand_out(tx: Transaction, calls: list[Receive], policy: Policy, rows: Iterator[Row]) -> None:
+    """Leases rows to calls that differ only in how many they want, as one run; their results are rows for `row.to_deliveries`: seq, queue,
+    attempt, token, end of the lease, and the body."""
+    call = calls[0]
     tx.act_for(call.actor)
-    chosen = list(islice(rows, call.max))
+    chosen = list(islice(rows, sum([each.max for each in calls])))
     lease_ms = call.lease_ms or policy.lease_ms
     handed = (_lease_dead if call.from_dead else _lease_ready)(tx, call, chosen, lease_ms)
-    if handed:
-        tx.wakes_at(call.topic, min([row[DeliveryRow.UNTIL] for row in handed]))
-    if tx.tally is not None and handed:
+    start = 0
+    for each in calls:
+        each.result = handed[start : start + each.max]
+        start += each.max
+    if not handed:
+        return
+    tx.wakes_at(call.topic, min([row[DeliveryRow.UNTIL] for row in handed]))
+    if tx.tally is not None:
         count(tx.tally, call, chosen)
     if policy.audit and len(handed) == 1:
         seq, queue, attempt = handed[0][: DeliveryRow.TOKEN]
         tx.changes["insert_audit"].append((tx.now, queue, seq, "delivered", attempt, call.consumer or tx.actor, None))
-    elif policy.audit and handed:
+    elif policy.audit:
         tx.delivered[tx.actor].extend([row[DeliveryRow.SEQ] for row in handed])
-    return handed
 
 
 def _lease_ready(tx: Transaction, call: Receive, rows: list[Row], lease_ms: int) -> list[Row]:

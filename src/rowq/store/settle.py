@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import groupby
+from operator import attrgetter
 
 from rowq.ids import NO_RECEIPT, Receipt
 from rowq.model import lifecycle
@@ -17,6 +19,7 @@ from rowq.store.row import DeliveryRow, LeasedRow
 from rowq.store.transaction import Transaction
 from rowq.store.transition import move, policy_of_lease
 
+_of_one_run = attrgetter("settlement.__class__", "actor")
 _EVENTS: dict[type, str] = {Ack: "acked", Reject: "rejected", Reschedule: "rescheduled", Extend: "extended"}
 
 
@@ -26,12 +29,13 @@ def settle(tx: Transaction, calls: list[Settle], *, promotes_next: bool = True) 
     seqs = [receipt[0] for call in calls for receipt in call.receipts if receipt not in done and receipt not in call.done]
     leased = {row[LeasedRow.SEQ]: row for row in tx.session.rows("lock_leased", seqs=seqs)} if seqs else {}
     missing: set[int] = set()
-    for call in calls:
-        tx.act_for(call.actor)
-        if isinstance(call.settlement, Ack):
-            _ack(tx, call, leased, missing, done)
+    for (kind, actor), run in groupby(calls, _of_one_run):
+        tx.act_for(actor)
+        if kind is Ack:
+            _ack(tx, list(run), leased, missing, done)
         else:
-            _settle(tx, call, leased, missing)
+            for call in run:
+                _settle(tx, call, leased, missing)
     if promotes_next:
         groups.promote_next(tx)
     else:
@@ -89,47 +93,47 @@ def ack_at_once(tx: Transaction, calls: list[Settle]) -> set[Receipt]:
     return done
 
 
-def _ack(tx: Transaction, call: Settle, leased: dict[int, Row], missing: set[int], done: set[Receipt]) -> None:
-    """The hot path: if a message has no options and nothing of it is kept, its two rows are simply deleted."""
-    acked = call.done | done.intersection(call.receipts)
-    done -= acked  # a second ack in this batch is too late
-    if len(acked) == len(call.receipts):
-        call.result = [Outcome.DONE] * len(call.receipts)
-        return
-    outcomes: list[Outcome] = []
-    gone: list[int] = []
+def _ack(tx: Transaction, calls: list[Settle], leased: dict[int, Row], missing: set[int], done: set[Receipt]) -> None:
+    """The hot path: of messages without options, if nothing of them is kept, two rows are deleted, for all calls together."""
+    gone: list[Row] = []
     looked_at: list[int] = []
-    audited: list[Row] = []
-    tally = tx.tally
-    for receipt in call.receipts:
-        if receipt in acked:
-            acked.remove(receipt)
+    for call in calls:
+        acked = call.done | done.intersection(call.receipts)
+        done -= acked  # a second ack in this batch is too late
+        outcomes: list[Outcome] = []
+        for receipt in call.receipts:
+            if receipt in acked:
+                acked.remove(receipt)
+                outcomes.append(Outcome.DONE)
+                continue
+            seq, token = receipt
+            row = leased.get(seq)
+            if row is None or row[LeasedRow.TOKEN] != token or not _is_reached(call, row):
+                outcomes.append(_refused(call, row, seq, missing))
+                continue
+            del leased[seq]  # a second settlement in this batch is too late
+            if row[LeasedRow.HAS_EXTRAS] or row[LeasedRow.MARKS] & ~HARMLESS or tx.policy(row[LeasedRow.QUEUE]).keep != "none":
+                looked_at.append(seq)
+            else:
+                gone.append(row)
             outcomes.append(Outcome.DONE)
-            continue
-        seq, token = receipt
-        row = leased.get(seq)
-        if row is None or row[LeasedRow.TOKEN] != token or not _is_reached(call, row):
-            outcomes.append(_refused(call, row, seq, missing))
-            continue
-        policy = tx.policy(row[LeasedRow.QUEUE])
-        del leased[seq]  # a second settlement in this batch is too late
-        if row[LeasedRow.HAS_EXTRAS] or row[LeasedRow.MARKS] & ~HARMLESS or policy.keep != "none":
-            looked_at.append(seq)
-        else:
-            gone.append(seq)
-            if tally is not None:
-                tally.counts[row[LeasedRow.QUEUE], "acked"] += 1
-                tally.acked.append((row[LeasedRow.QUEUE], row[LeasedRow.LEASED_AT]))
-            if policy.audit:
-                audited.append(row)
-        outcomes.append(Outcome.DONE)
+        call.result = outcomes
     held = {one.seq: one for one in hold_leased(tx.session, looked_at)} if looked_at else {}
     for seq in looked_at:  # in the order of the receipts, which is that of the history
         conclude(tx, held[seq], Ack())
-    _audit_acks(tx, audited)
-    tx.changes["delete_leased"].extend(gone)
-    tx.changes["delete_message"].extend(gone)
-    call.result = outcomes
+    if gone:
+        _delete_acked(tx, gone)
+
+
+def _delete_acked(tx: Transaction, rows: list[Row]) -> None:
+    if tx.tally is not None:
+        for row in rows:
+            tx.tally.counts[row[LeasedRow.QUEUE], "acked"] += 1
+            tx.tally.acked.append((row[LeasedRow.QUEUE], row[LeasedRow.LEASED_AT]))
+    _audit_acks(tx, [row for row in rows if tx.policy(row[LeasedRow.QUEUE]).audit])
+    seqs = [row[LeasedRow.SEQ] for row in rows]
+    tx.changes["delete_leased"].extend(seqs)
+    tx.changes["delete_message"].extend(seqs)
 
 
 def _audit_acks(tx: Transaction, rows: list[Row]) -> None:
