@@ -87,11 +87,17 @@ def kept(broker: Broker, clock: ManualClock) -> object:
 
 
 def limited(broker: Broker, clock: ManualClock) -> object:
-    broker.configure("q", ttl=3, max_depth=2, max_payload_bytes=5)
-    broker.send("q", "x")
-    for refused in ("much too long", "ok", "y"):
+    broker.configure("q", max_depth=2, max_payload_bytes=5)
+    for payload in ("x", "much too long", "y", "z"):
         with suppress(PayloadTooLarge, QueueFull):
-            broker.send("q", refused)
+            broker.send("q", payload)
+    return clock.now()
+
+
+def short_lived(broker: Broker, clock: ManualClock) -> object:
+    broker.configure("q", ttl=3)
+    for payload in ("x", "y"):
+        broker.send("q", payload)
     clock.advance(5)
     return broker.receive("q")
 
@@ -119,6 +125,7 @@ SCRIPTS: list[Script] = [
     with_every_option,
     kept,
     limited,
+    short_lived,
     paused,
     at_most_once,
 ]
@@ -172,6 +179,17 @@ def test_the_usual_calls_take_the_short_way(connect: Connect, monkeypatch: pytes
     delivery = broker.receive("q")[0]
     broker.ack(delivery)
     assert delivery.payload == "x"
+
+
+def test_the_end_of_a_lease_is_remembered(connect: Connect) -> None:
+    """The message is back at that moment, though the queue was looked at for due messages just before."""
+    clock = ManualClock()
+    broker = connect(clock=clock)
+    broker.send_many("q", ["x", "y"])
+    broker.receive("q", lease=3600)
+    broker.receive("q", lease=0.01)
+    clock.advance(0.02)
+    assert [delivery.payload for delivery in broker.receive("q")] == ["y"]
 
 
 def test_two_processes_never_draw_the_same_seq(tmp_path: Path) -> None:

@@ -11,15 +11,47 @@ DEFECTS = (
         file="rowq/store/settle.py",
         old=(
             "if row is None or row[LeasedRow.TOKEN] != token or not _is_reached(call, row):\n"
-            "            outcomes.append(_refused(call, row, seq, missing))\n"
-            "            continue"
+            "                outcomes.append(_refused(call, row, seq, missing))\n"
+            "                continue"
         ),
         new=(
             "if row is None or not _is_reached(call, row):\n"
-            "            outcomes.append(_refused(call, row, seq, missing))\n"
-            "            continue"
+            "                outcomes.append(_refused(call, row, seq, missing))\n"
+            "                continue"
         ),
         tests=("tests/contract/test_fencing.py::test_a_stale_receipt_settles_nothing[sqlite-sync-ack]",),
+    ),
+    Defect(
+        name="a-lone-ack-without-the-token",
+        breaks="A receipt of an earlier delivery, acked alone on SQLite, acks the message that another consumer has now.",
+        file="rowq/store/sqlite/lone.py",
+        old="if held != token or has_extras",
+        new="if has_extras",
+        tests=("tests/store/test_lone.py::test_both_ways_leave_the_same[with_a_lease_of_its_own-True]",),
+    ),
+    Defect(
+        name="a-lone-ack-of-a-kept-message",
+        breaks="A message whose outcome is to be kept, acked alone on SQLite, leaves nothing.",
+        file="rowq/store/sqlite/lone.py",
+        old='policy is None or policy.keep != "none"',
+        new="policy is None",
+        tests=("tests/store/test_lone.py::test_both_ways_leave_the_same[kept-True]",),
+    ),
+    Defect(
+        name="a-lone-receive-of-an-expired-message",
+        breaks="A message past its TTL, received alone on SQLite, is delivered.",
+        file="rowq/store/sqlite/lone.py",
+        old="if marks or expires_at is not None or error",
+        new="if marks or error",
+        tests=("tests/store/test_lone.py::test_both_ways_leave_the_same[with_every_option-True]",),
+    ),
+    Defect(
+        name="a-lone-receive-is-not-looked-after",
+        breaks="The end of a lease of a message received alone on SQLite is not remembered: the message returns late.",
+        file="rowq/store/sqlite/lone.py",
+        old="        store.times.falls_due(call.topic, until)\n",
+        new="",
+        tests=("tests/store/test_lone.py::test_the_end_of_a_lease_is_remembered",),
     ),
     Defect(
         name="settle-without-the-token",
@@ -55,8 +87,8 @@ DEFECTS = (
         name="an-ack-counts-twice",
         breaks="Two acks of one delivery that arrive together are both told that they did it.",
         file="rowq/store/settle.py",
-        old="        del leased[seq]  # a second settlement in this batch is too late\n        if row[LeasedRow.HAS_EXTRAS]",
-        new="        if row[LeasedRow.HAS_EXTRAS]",
+        old="            del leased[seq]  # a second settlement in this batch is too late\n            if row[LeasedRow.HAS_EXTRAS]",
+        new="            if row[LeasedRow.HAS_EXTRAS]",
         tests=("tests/store/test_batches.py::test_the_second_settle_of_one_batch_comes_too_late",),
     ),
     Defect(

@@ -6,6 +6,22 @@ from trust.sabotage.defect import Defect
 
 DEFECTS = (
     Defect(
+        name="a-lone-send-does-not-ask-its-queue",
+        breaks="A message sent alone on SQLite enters a queue that has no room for it.",
+        file="rowq/store/policy.py",
+        old="if policy.schema is not None or policy.max_depth or policy.ttl_ms",
+        new="if policy.schema is not None or policy.ttl_ms",
+        tests=("tests/store/test_lone.py::test_both_ways_leave_the_same[limited-True]",),
+    ),
+    Defect(
+        name="seqs-are-drawn-from-memory",
+        breaks="A process on SQLite goes on from the seq that it drew last, whatever others have drawn since.",
+        file="rowq/store/sql/sending.sqlite.sql",
+        old="    AND value = :known;",
+        new="    AND :known = :known;",
+        tests=("tests/store/test_lone.py::test_two_processes_never_draw_the_same_seq",),
+    ),
+    Defect(
         name="requests-are-not-remembered",
         breaks="A send that is asked again is carried out again.",
         file="rowq/store/request.py",
