@@ -51,8 +51,11 @@ def has_followed(query: StreamingQuery, batches: int) -> bool:
     return len([progress for progress in query.recentProgress if progress["numInputRows"]]) >= batches
 
 
+TABLES = {"history": "rowq_history", "audit": "rowq_audit_lines"}
+
+
 def written(url: str, kind: str) -> list[int]:
-    return [line for (line,) in ask(url, f"SELECT id FROM rowq.rowq_{kind} WHERE queue <> '' ORDER BY id")]
+    return [line for (line,) in ask(url, f"SELECT id FROM rowq.{TABLES[kind]} WHERE queue <> '' ORDER BY id")]
 
 
 def archive_some(spark: SparkSession, url: str, lake: Path) -> list[int]:
@@ -86,7 +89,7 @@ def test_writers_are_followed_and_archived_line_by_line(
     lines = {kind: written(followed, kind) for kind in KINDS}
     sent, acked = (sum(counts) for counts in zip(*(said for writer in writers for said in writer.said("wrote")), strict=True))
     assert len(lines["history"]) == acked
-    assert ask(followed, "SELECT count(*) FROM rowq.rowq_audit WHERE event = 'enqueued'") == [(sent,)]
+    assert ask(followed, "SELECT count(*) FROM rowq.rowq_audit_lines WHERE event = 'enqueued'") == [(sent,)]
     for kind in KINDS:
         assert sorted(row.line for row in pipeline.read_lake(spark, tmp_path / "lake", kind).select("line").collect()) == lines[kind]
     assert sorted(row.line for row in spark.read.parquet(str(tmp_path / "out")).select("line").collect()) == lines["audit"]

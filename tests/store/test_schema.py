@@ -19,6 +19,7 @@ FROZEN = sorted(Path(__file__).with_name("schemas").glob("*.sqlite.sql"))
 
 _COMMENT = re.compile(r"--[^\n]*")
 _SPACE = re.compile(r"\s+")
+_BEFORE_A_MARK = re.compile(r" (?=[,)])")
 
 
 @contextmanager
@@ -28,10 +29,10 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def schema_of(path: Path) -> dict[str, str]:
-    """Every table and index with its definition, without comments and line breaks."""
+    """Every table, index and view with its definition, without comments and line breaks, and as if no column had been added later."""
     with opened(path) as connection:
         rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'").fetchall()
-    return {name: _SPACE.sub(" ", _COMMENT.sub("", sql)).strip() for name, sql in rows}
+    return {name: _BEFORE_A_MARK.sub("", _SPACE.sub(" ", _COMMENT.sub("", sql)).strip()) for name, sql in rows}
 
 
 def install_frozen(path: Path, script: Path) -> int:

@@ -63,7 +63,7 @@ _FAULTS = {
 
 _STORIES = """
     SELECT DISTINCT seq FROM (
-        SELECT seq, event, LAG(event) OVER (PARTITION BY seq ORDER BY id) AS earlier FROM rowq_audit
+        SELECT seq, event, LAG(event) OVER (PARTITION BY seq ORDER BY id) AS earlier FROM <audit lines>
         WHERE seq IS NOT NULL AND event NOT IN ('extended', 'replaced')
     ) AS story
     WHERE (event = 'delivered' AND (earlier IS NULL OR earlier IN ('delivered', 'acked', 'deleted', 'purged', 'superseded')))
@@ -80,6 +80,8 @@ class Tables(ABC):
 
     last_drawn: str
     """The highest seq that was ever given out."""
+    audit_lines: str = "rowq_audit_lines"
+    """What has a row for each line of the audit."""
 
     def __init__(self) -> None:
         asked = [f"SELECT '{fault}' AS fault, found.* FROM ({query}) AS found" for fault, query in _FAULTS.items()]
@@ -95,13 +97,13 @@ class Tables(ABC):
 
     def impossible_stories(self) -> dict[str, list[int]]:
         """Messages of which the audit tells what cannot have happened: two held them at once, or settled the same delivery."""
-        seqs = [row[0] for row in self._ask(_STORIES)]
+        seqs = [row[0] for row in self._ask(_STORIES.replace("<audit lines>", self.audit_lines))]
         return {"held by two": seqs} if seqs else {}
 
     def stories(self) -> dict[int, list[str]]:
         """All that the audit tells of each message, in the order in which it happened."""
         told: dict[int, list[str]] = {}
-        for seq, event in self._ask("SELECT seq, event FROM rowq_audit WHERE seq IS NOT NULL ORDER BY id"):
+        for seq, event in self._ask(f"SELECT seq, event FROM {self.audit_lines} WHERE seq IS NOT NULL ORDER BY id"):
             told.setdefault(seq, []).append(event)
         return told
 
@@ -153,6 +155,7 @@ class PostgresqlTables(Tables):
 
 
 class MariadbTables(Tables):
+    audit_lines = "rowq_audit"
     last_drawn = "SELECT value FROM rowq_counters WHERE name = 'seq'"
 
     def __init__(self, url: str) -> None:

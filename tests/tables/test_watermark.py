@@ -55,7 +55,8 @@ def lines_of(database: Database, log: str = "audit") -> list[int]:
     connection = database.connection()
     try:
         prefix = "rowq." if database.url.startswith("postgresql") else ""
-        return [row[0] for row in run(connection, f"SELECT id FROM {prefix}rowq_{log} WHERE queue <> '' ORDER BY id").fetchall()]
+        table = "rowq_audit_lines" if log == "audit" and not database.url.startswith("mariadb") else f"rowq_{log}"
+        return [row[0] for row in run(connection, f"SELECT id FROM {prefix}{table} WHERE queue <> '' ORDER BY id").fetchall()]
     finally:
         connection.close()
 

@@ -20,6 +20,7 @@ from rowq.model.queue import Origin, Policy, Settings, check_name, origins, reso
 from rowq.model.stream import Stream, is_held_by_stream
 from rowq.store import read
 from rowq.store.access import SignedIn, find_session, read_keys
+from rowq.store.audit_run import leads
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.lookup import Reach, insist_on_queue, is_named, not_found, only, seq_of, seqs_of
 from rowq.store.policy import read_settings
@@ -197,7 +198,7 @@ class Insights:
         """What is recorded of the message with that id in the queues within reach."""
         with self._dialect.reading() as session:
             seq = seq_of(session, id, reach)
-            events = [to_event(row, id) for row in session.rows("read_audit", seq=seq)]
+            events = [to_event(row, id) for row in session.rows("read_audit", seq=seq, leads=leads([seq]))]
             is_own = any(row[0] == seq for row in session.rows("find_own_id", id=id))
         origin = origin_of(id)
         if not is_own and origin and any(event.event == "enqueued" and event.at != origin.sent_at for event in events):

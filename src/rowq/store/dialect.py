@@ -73,6 +73,9 @@ class Session(ABC):
     does_at_once: ClassVar[bool] = False
     """Whether the session implements `claim`, `ack_all` and `ack_each`, which replace several statements by one."""
 
+    writes_runs: ClassVar[bool] = False
+    """Whether the same event of many messages is written as runs of the audit that the caller makes (see store/audit_run.py)."""
+
     @abstractmethod
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         """Returns all rows of a query. A list value fills a parameter like `:seqs[]`."""

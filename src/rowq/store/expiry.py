@@ -101,12 +101,19 @@ def retire_audit(tx: Transaction, after: int, shortest_ms: int, limit: int) -> t
     rows = tx.session.rows("list_audit", after=after, limit=limit)
     old = [row for row in rows if row[1] <= tx.now - shortest_ms]
     newest = tx.session.rows("find_newest")[0][0]
-    gone = [id for id, at, queue in old if (0 < tx.policy(queue).audit_retention_ms <= tx.now - at if queue else id != newest)]
-    if newest in gone:
-        tx.session.write("hollow_audit", id=newest, now=tx.now)
-    tx.changes["delete_audit"].extend(id for id in gone if id != newest)
+    gone = {
+        id: lines for id, at, queue, lines in old if (0 < tx.policy(queue).audit_retention_ms <= tx.now - at if queue else id != newest)
+    }
+    remove_audit(tx, list(gone), newest)
     tx.flush()
-    return len(gone), old[-1][0] if old and len(old) == limit else None
+    return sum(gone.values()), old[-1][0] if old and len(old) == limit else None
+
+
+def remove_audit(tx: Transaction, rows: list[int], newest: int) -> None:
+    """The newest row is emptied but kept."""
+    if newest in rows:
+        tx.session.write("hollow_audit", id=newest, now=tx.now)
+    tx.changes["delete_audit"].extend(id for id in rows if id != newest)
 
 
 def retire_own_ids(tx: Transaction, queue: str, limit: int) -> int:

@@ -157,6 +157,9 @@ def _hand_out(tx: Transaction, calls: list[Receive], policy: Policy, rows: Itera
     if policy.audit and len(handed) == 1:
         seq, queue, attempt = handed[0][: DeliveryRow.TOKEN]
         tx.changes["insert_audit"].append((tx.now, queue, seq, "delivered", attempt, call.consumer or tx.actor, None))
+    elif policy.audit and tx.session.writes_runs:
+        actor = call.consumer or tx.actor
+        tx.audit_runs("delivered", [(row[DeliveryRow.SEQ], row[DeliveryRow.QUEUE], row[DeliveryRow.ATTEMPT], actor) for row in handed])
     elif policy.audit:
         tx.delivered[tx.actor].extend([row[DeliveryRow.SEQ] for row in handed])
 

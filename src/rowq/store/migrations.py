@@ -10,7 +10,7 @@ from rowq.store.dialect import Dialect, Session
 from rowq.store.query import read_sql
 from rowq.store.retry import TryAgain
 
-VERSION = 7
+VERSION = 8
 """Raised by each release that changes the tables, together with a step `sql/migrations/NNNN.<dialect>.sql`."""
 
 _MOST_LOOKS = 20

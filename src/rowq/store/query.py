@@ -24,6 +24,8 @@ _TOPICS = (
     *("ledger", "registry"),
     "peq",
 )
+_OF_ALL_TOPICS = "audit"
+"""Its fragments are for the queries of all topics."""
 
 _Blocks = dict[tuple[str, str], str]
 
@@ -34,9 +36,10 @@ class Queries:
     def __init__(self, dialect: str, render: Callable[[str], str], words: Mapping[str, str] | None = None) -> None:
         """`words` are inserted like fragments."""
         texts: dict[str, str] = {}
+        common = _fragments(_blocks(_OF_ALL_TOPICS, dialect)) | dict(words or {})
         for topic in _TOPICS:
-            blocks = _parse(read_sql(f"{topic}.sql", missing_ok=True)) | _parse(read_sql(f"{topic}.{dialect}.sql", missing_ok=True))
-            fragments = {name: text for (kind, name), text in blocks.items() if kind == "fragment"} | dict(words or {})
+            blocks = _blocks(topic, dialect)
+            fragments = _fragments(blocks) | common
             texts |= {name: _put_in(text, fragments) for (kind, name), text in blocks.items() if kind == "name"}
         self._texts = {name: render(text) for name, text in texts.items()}
         self.positional: dict[str, str] = {}
@@ -62,6 +65,14 @@ class Queries:
 def read_sql(file: str, *, missing_ok: bool = False) -> str:
     path = files("rowq.store").joinpath("sql", file)
     return "" if missing_ok and not path.is_file() else path.read_text(encoding="utf-8")
+
+
+def _blocks(topic: str, dialect: str) -> _Blocks:
+    return _parse(read_sql(f"{topic}.sql", missing_ok=True)) | _parse(read_sql(f"{topic}.{dialect}.sql", missing_ok=True))
+
+
+def _fragments(blocks: _Blocks) -> dict[str, str]:
+    return {name: text for (kind, name), text in blocks.items() if kind == "fragment"}
 
 
 def _parse(source: str) -> _Blocks:

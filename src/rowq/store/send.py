@@ -16,6 +16,7 @@ from rowq.model.message import State
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Policy
 from rowq.store import groups
+from rowq.store.audit_run import leads
 from rowq.store.call import Send
 from rowq.store.dialect import Row
 from rowq.store.locked_message import hold_waiting, lock_groups, lock_keys
@@ -74,7 +75,7 @@ def _insert_run(tx: Transaction, calls: list[Send], first: int, policy: Policy) 
     if tx.tally is not None:
         tx.tally.counts[queue, "enqueued"] += count
     if policy.audit:
-        _add_run(changes["audit_enqueued"], first, first + count - 1, tx.actor)
+        tx.audit_enqueued(queue, first, first + count - 1)
     tx.ready_at(queue, -max([message.priority for message in messages]), first, count)
     ids = message_ids(first, count, now)
     start = 0
@@ -85,12 +86,12 @@ def _insert_run(tx: Transaction, calls: list[Send], first: int, policy: Policy) 
     return first + count
 
 
-def _add_run(runs: list[Row], first: int, last: int, *common: str | None) -> None:
+def _add_run(runs: list[Row], first: int, last: int) -> None:
     """Extends the last run if the seqs are consecutive, as those of one transaction are: one statement writes a run."""
-    if runs and runs[-1][1] == first - 1 and runs[-1][2:] == common:
-        runs[-1] = (runs[-1][0], last, *common)
+    if runs and runs[-1][1] == first - 1:
+        runs[-1] = (runs[-1][0], last)
     else:
-        runs.append((first, last, *common))
+        runs.append((first, last))
 
 
 def _insert(tx: Transaction, message: Prepared, seq: int, policy: Policy, waiting: _WaitingKeys, heads: _Heads) -> str:
@@ -206,7 +207,7 @@ def _json_value(message: Prepared) -> object:
 def _given_out(tx: Transaction, ids: list[str]) -> set[str]:
     """The ids that rowq itself has made: such an id names that message alone, in whichever queue it is."""
     origins = {origin.seq: id for id in ids if (origin := origin_of(id)) is not None}
-    rows = tx.session.rows("find_told_origins", seqs=sorted(origins)) if origins else []
+    rows = tx.session.rows("find_told_origins", seqs=sorted(origins), leads=leads(origins)) if origins else []
     return {origins[seq] for seq, sent_at in rows if message_id(seq, sent_at) == origins[seq]}
 
 

@@ -12,6 +12,7 @@ from rowq.model.draft import HARMLESS
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Settlement
 from rowq.model.message import Outcome
 from rowq.store import groups
+from rowq.store.audit_run import leads
 from rowq.store.call import Receive, Settle
 from rowq.store.dialect import Acks, Row
 from rowq.store.locked_message import LockedMessage, hold_leased
@@ -52,7 +53,7 @@ def _resolve(tx: Transaction, call: Settle) -> None:
     unknown whether that attempt or another consumer acked it."""
     told = list(zip(call.receipts, call.result or (), strict=True))
     gone = [receipt[0] for receipt, outcome in told if outcome is Outcome.NOT_FOUND and receipt != NO_RECEIPT]
-    acked = {seq for (seq,) in tx.session.rows("find_acked", seqs=gone, moments=list(call.doubts))} if gone else set()
+    acked = {seq for (seq,) in tx.session.rows("find_acked", seqs=gone, leads=leads(gone), moments=list(call.doubts))} if gone else set()
     if acked.issuperset(gone):
         call.result = [Outcome.DONE if receipt[0] in acked else outcome for receipt, outcome in told]
     else:
@@ -140,6 +141,8 @@ def _audit_acks(tx: Transaction, rows: list[Row]) -> None:
     if len(rows) == 1:
         seq, _, queue, _, _, attempts, consumer, _ = rows[0]
         tx.changes["insert_audit"].append((tx.now, queue, seq, "acked", attempts, consumer or tx.actor, None))
+    elif tx.session.writes_runs:
+        tx.audit_runs("acked", [(seq, queue, attempts, consumer or tx.actor) for seq, _, queue, _, _, attempts, consumer, _ in rows])
     elif rows:
         tx.session.write("audit_acked", seqs=[row[LeasedRow.SEQ] for row in rows], at=tx.now, actor=tx.actor)
 

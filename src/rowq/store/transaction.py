@@ -10,6 +10,7 @@ import msgspec
 
 from rowq.model.draft import PREPARED_COLUMNS
 from rowq.model.queue import Policy
+from rowq.store.audit_run import Line, grouped, in_blocks, lead
 from rowq.store.dialect import Session
 from rowq.store.head_hint import Heads
 from rowq.store.meter import Tally
@@ -113,6 +114,26 @@ class Transaction:
         if self.policy(queue).audit:
             self.changes["insert_audit"].append((self.now, queue, seq, event, attempt, actor, detail))
 
+    def audit_enqueued(self, queue: str, first: int, last: int) -> None:
+        """Messages of consecutive seqs were sent."""
+        if self.session.writes_runs:
+            for seqs in in_blocks(first, last):
+                self._audit_run(seqs, queue, "enqueued", None, self.actor)
+        else:
+            self.changes["audit_enqueued"].append((first, last, self.now, queue, self.actor))
+
+    def audit_runs(self, event: str, lines: list[Line]) -> None:
+        """The same event of several messages, for a session that `writes_runs`."""
+        for seqs, queue, attempt, actor in grouped(lines):
+            self._audit_run(seqs, queue, event, attempt, actor)
+
+    def _audit_run(self, seqs: list[int], queue: str, event: str, attempt: int | None, actor: str | None) -> None:
+        if len(seqs) == 1:
+            self.changes["insert_audit"].append((self.now, queue, seqs[0], event, attempt, actor, None))
+        else:
+            row = (len(seqs), self.now, queue, lead(seqs[0]), event, attempt, actor, msgspec.json.encode(seqs).decode())
+            self.changes["insert_audit_run"].append(row)
+
     def ready_at(self, queue: str, ranking: int, position: int, count: int = 1) -> None:
         """`count` messages have become ready, none of them before this place."""
         self.woken[queue] += count
@@ -173,8 +194,10 @@ _WRITES: dict[str, tuple[str, ...] | None] = {
     ),
     "insert_expiring": ("seq", "queue", "ends_at"),
     "delete_audit": None,
-    "audit_enqueued": ("first", "last", "actor"),
+    "audit_enqueued": ("first", "last", "at", "queue", "actor"),
     "insert_audit": ("at", "queue", "seq", "event", "attempt", "actor", "detail"),
+    # After single lines: a lease has expired before the message is delivered again.
+    "insert_audit_run": ("lines", "at", "queue", "lead", "event", "attempt", "actor", "seqs"),
 }
 """In the order of writing: the columns of a query that runs for each row; None for one that takes a list of seqs, or of audit lines."""
 

@@ -67,7 +67,7 @@ def test_eight_clients_share_a_queue_nothing_twice_nothing_lost(
     assert set(done) == ids
     stats = broker.stats("test01")
     assert (stats.depth, stats.dead, stats.finished) == (0, 0, messages)
-    twice = "SELECT seq FROM rowq.rowq_audit WHERE event IN ('delivered', 'acked') GROUP BY seq, event HAVING COUNT(*) > 1"
+    twice = "SELECT seq FROM rowq.rowq_audit_lines WHERE event IN ('delivered', 'acked') GROUP BY seq, event HAVING COUNT(*) > 1"
     assert sql(twice) == []
 
 
@@ -165,7 +165,10 @@ def test_a_client_that_is_killed_in_its_transaction_loses_nothing(url: str, sql:
         ]
         sql.let_pass(31)
     assert eventually(lambda: (found := sql.dequeue())[0] != NOBODY and found) == (own, "work")
-    events = [line[0] for line in sql("SELECT event FROM rowq.rowq_audit WHERE seq = (SELECT MIN(seq) FROM rowq.rowq_audit) ORDER BY id")]
+    events = [
+        line[0]
+        for line in sql("SELECT event FROM rowq.rowq_audit_lines WHERE seq = (SELECT MIN(seq) FROM rowq.rowq_audit_lines) ORDER BY id")
+    ]
     assert events == (["enqueued", "delivered", "lease_expired", "delivered"] if committed else ["enqueued", "delivered"])
     assert (sql.dequeue()[1] == "unsent") is committed
 

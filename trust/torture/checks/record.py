@@ -32,8 +32,9 @@ UNION ALL SELECT seq, queue, outcome, attempts, group_key FROM rowq_history WHER
 
 def read(evidence: Evidence, url: str) -> None:
     """The whole audit, where each message is, and what is left of bodies."""
+    audit = "rowq_audit" if url.startswith("mariadb://") else "rowq_audit_lines"
     questions = {
-        "events": "SELECT id, at, queue, seq, event, attempt, actor, detail FROM rowq_audit WHERE queue <> ''",
+        "events": f"SELECT id, at, queue, seq, event, attempt, actor, detail FROM {audit} WHERE queue <> ''",
         "places": _PLACES,
         "own_ids": "SELECT id, seq FROM rowq_own_ids",
     }

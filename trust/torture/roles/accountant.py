@@ -18,9 +18,9 @@ SELECT queue, SUM(here), SUM(came) FROM (
     UNION ALL SELECT queue, COUNT(*), 0 FROM rowq_leased GROUP BY queue
     UNION ALL SELECT queue, COUNT(*), 0 FROM rowq_dead GROUP BY queue
     UNION ALL SELECT queue, COUNT(*), 0 FROM rowq_history WHERE queue <> '' GROUP BY queue
-    UNION ALL SELECT queue, 0, COUNT(*) FROM rowq_audit WHERE seq IS NOT NULL AND event = 'enqueued' GROUP BY queue
-    UNION ALL SELECT queue, 0, -COUNT(*) FROM rowq_audit WHERE seq IS NOT NULL AND event IN ('purged', 'deleted') GROUP BY queue
-    UNION ALL SELECT queue, 0, -COUNT(*) FROM rowq_audit WHERE seq IS NOT NULL AND event = 'acked' AND queue = 'plain' GROUP BY queue
+    UNION ALL SELECT queue, 0, COUNT(*) FROM <audit> WHERE seq IS NOT NULL AND event = 'enqueued' GROUP BY queue
+    UNION ALL SELECT queue, 0, -COUNT(*) FROM <audit> WHERE seq IS NOT NULL AND event IN ('purged', 'deleted') GROUP BY queue
+    UNION ALL SELECT queue, 0, -COUNT(*) FROM <audit> WHERE seq IS NOT NULL AND event = 'acked' AND queue = 'plain' GROUP BY queue
 ) AS counted GROUP BY queue
 """
 """(queue, how many are there, how many there must be). Where history is kept, what is done is still there."""
@@ -33,4 +33,4 @@ def count(own: Own, caller: Caller) -> None:
 
 
 def counted(own: Own) -> list[list[object]]:
-    return [[queue, int(here), int(came)] for queue, here, came in own.ask(COUNTS)]
+    return [[queue, int(here), int(came)] for queue, here, came in own.ask(COUNTS.replace("<audit>", own.audit_lines))]

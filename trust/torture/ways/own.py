@@ -27,6 +27,7 @@ class Own:
         self._url = url
         self._patience = patience
         self._connection: Any = None
+        self.audit_lines = "rowq_audit" if url.startswith("mariadb://") else "rowq_audit_lines"
 
     def ask(self, question: str) -> list[Any]:
         """All rows of one statement, which sees one moment."""

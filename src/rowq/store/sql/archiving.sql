@@ -49,10 +49,11 @@ FROM (
 SELECT COUNT(*), MAX(line.id)
 FROM (
     SELECT id
-    FROM rowq_audit
-    WHERE id BETWEEN :first AND :last
+    FROM {audit_lines} a
+    WHERE run BETWEEN :first AND :last + 63
+        AND id BETWEEN :first AND :last
         AND queue <> ''
-    ORDER BY id
+    ORDER BY {audit_order}
     LIMIT :limit
 ) AS line;
 
@@ -64,8 +65,9 @@ WHERE id BETWEEN :first AND :last
 ORDER BY id
 LIMIT :limit;
 
--- name: list_audit_lines
-SELECT id
+-- name: list_audit_rows
+-- By the last line of each: a row that the range ends within belongs to the next.
+SELECT id, {lines_of_row}
 FROM rowq_audit
 WHERE id BETWEEN :first AND :last
     AND queue <> ''

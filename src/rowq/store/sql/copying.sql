@@ -147,21 +147,25 @@ ORDER BY h.id;
 
 -- name: list_events
 SELECT id, queue, at, seq, event, attempt, actor, detail
-FROM rowq_audit
-WHERE id > :after
+FROM {audit_lines} a
+WHERE run > :after
+    AND run < :last + 64
+    AND id > :after
     AND id <= :last
     AND queue IN (:queues[])
-ORDER BY id
+ORDER BY {audit_order}
 LIMIT :limit;
 
 -- name: list_enqueued
 SELECT id, queue, at, seq
-FROM rowq_audit
-WHERE id > :after
+FROM {audit_lines} a
+WHERE run > :after
+    AND run < :last + 64
+    AND id > :after
     AND id <= :last
     AND event = 'enqueued'
     AND queue IN (:queues[])
-ORDER BY id
+ORDER BY {audit_order}
 LIMIT :limit;
 
 -- name: list_replaced

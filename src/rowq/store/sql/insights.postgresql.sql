@@ -74,14 +74,8 @@ WHERE p.queue = :queue AND (p.finished_at, p.id) < (:a, :b) AND {finished_filter
 ORDER BY p.finished_at DESC, p.id DESC
 LIMIT :limit;
 
--- name: read_audit
--- Ordered by an expression without an index: otherwise PostgreSQL would scan all of the audit instead of sorting a handful of lines.
-SELECT at, event, queue, seq, attempt, actor, detail
-FROM rowq_audit
-WHERE seq = :seq
-ORDER BY id + 0;
-
 -- name: read_actions
+-- Ordered by an expression without an index: otherwise PostgreSQL would scan all of the audit instead of sorting a handful of lines.
 SELECT at, event, queue, seq, attempt, actor, detail
 FROM rowq_audit
 WHERE seq IS NULL

@@ -282,15 +282,18 @@ SELECT
 
 -- name: read_audit
 SELECT at, event, queue, seq, attempt, actor, detail
-FROM rowq_audit
-WHERE seq = :seq
+FROM {audit_lines} a
+WHERE lead IN (:leads[])
+    AND seq = :seq
 ORDER BY id;
 
 -- name: tally_audit
 -- By the primary key alone: older lines cost nothing. A slot is identified by its start.
 SELECT queue, event, actor, at - at % :slot_ms AS slot, COUNT(*)
-FROM rowq_audit
-WHERE id > :after
+FROM {audit_lines} a
+WHERE run > :after
+    AND run < :upto + 64
+    AND id > :after
     AND id <= :upto
     AND queue <> ''
 GROUP BY queue, event, actor, slot;

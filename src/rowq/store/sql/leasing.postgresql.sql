@@ -75,10 +75,18 @@ granted AS (
 
 -- fragment: noted
 noted AS (
-    INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor)
-    SELECT :now, :queue, seq, 'delivered', attempt, COALESCE((CAST(:actors AS TEXT[]))[slot], :actor)
-    FROM found
-    WHERE token IS NOT NULL
+    INSERT INTO rowq_audit (id, at, queue, seq, event, attempt, actor, seqs)
+    SELECT rowq_draw_run('rowq_audit_ids', lines), :now, :queue, lead, 'delivered', attempt, actor, seqs
+    FROM (
+        SELECT {audit_run}, attempt, actor
+        FROM (
+            SELECT seq, attempt, COALESCE((CAST(:actors AS TEXT[]))[slot], :actor) AS actor
+            FROM found
+            WHERE token IS NOT NULL
+        ) AS line
+        GROUP BY seq / 64, attempt, actor
+        ORDER BY MIN(seq)
+    ) AS run
 )
 
 -- fragment: delivery

@@ -12,3 +12,8 @@ WHERE (SELECT 1 FROM rowq_scheduled s WHERE s.queue = q.name AND s.due <= :now L
 DELETE FROM rowq_history
 WHERE queue = ''
     AND id < (SELECT newest.id FROM (SELECT MAX(id) AS id FROM rowq_history) AS newest);
+
+-- name: hollow_audit
+UPDATE rowq_audit
+SET at = :now, queue = '', seq = NULL, event = '', attempt = NULL, actor = NULL, detail = NULL
+WHERE id = :id;

@@ -32,7 +32,7 @@ WHERE queue = :queue
     AND outcome = 'expired';
 
 -- name: list_audit
-SELECT id, at, queue FROM rowq_audit
+SELECT id, at, queue, {lines_of_row} FROM rowq_audit
 WHERE id > :after
 ORDER BY id
 LIMIT :limit;
@@ -55,7 +55,7 @@ SELECT
 -- name: hollow_audit
 -- The newest row is emptied but kept, so that its id is not reused: a reader that continues from an id misses nothing.
 UPDATE rowq_audit
-SET at = :now, queue = '', seq = NULL, event = '', attempt = NULL, actor = NULL, detail = NULL
+SET at = :now, queue = '', seq = NULL, event = '', attempt = NULL, actor = NULL, detail = NULL, seqs = NULL
 WHERE id = :id;
 
 -- name: hollow_history

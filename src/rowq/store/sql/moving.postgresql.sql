@@ -34,3 +34,14 @@ DELETE FROM rowq_group_heads h
 USING UNNEST(CAST(:queue[] AS TEXT[]), CAST(:group_key[] AS TEXT[])) AS given (queue, group_key)
 WHERE h.queue = given.queue
     AND h.group_key = given.group_key;
+
+-- name: audit_enqueued
+-- Without a look at the messages: their seqs are consecutive.
+INSERT INTO rowq_audit (id, at, queue, seq, event, actor, seqs)
+SELECT
+    rowq_draw_run('rowq_audit_ids', last - first + 1), :at, :queue, CASE WHEN first = last THEN first ELSE -1 - block END, 'enqueued', :actor,
+    CASE WHEN first < last THEN ARRAY(SELECT GENERATE_SERIES(first, last)) END
+FROM (
+    SELECT block, GREATEST(block * 64, :first) AS first, LEAST(block * 64 + 63, :last) AS last
+    FROM GENERATE_SERIES(CAST(:first AS BIGINT) / 64, CAST(:last AS BIGINT) / 64) AS blocks (block)
+) AS run;

@@ -52,7 +52,7 @@ VALUES (:at, :queue, :seq, :event, :attempt, :actor, :detail);
 -- name: audit_enqueued
 -- The three events of most messages, written for many at once from what is already in the tables.
 INSERT INTO rowq_audit (at, queue, seq, event, actor)
-SELECT sent_at, queue, seq, 'enqueued', :actor
+SELECT :at, :queue, seq, 'enqueued', :actor
 FROM rowq_messages
 WHERE seq BETWEEN :first AND :last;
 

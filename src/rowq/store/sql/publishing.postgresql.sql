@@ -17,9 +17,14 @@ WITH sent AS (
     SELECT queue, -priority, seq, seq, 0
     FROM sent
 ), audited AS (
-    INSERT INTO rowq_audit (at, queue, seq, event, actor)
-    SELECT :now, queue, seq, 'enqueued', :actor
-    FROM sent
-    WHERE :is_audited
+    INSERT INTO rowq_audit (id, at, queue, seq, event, actor, seqs)
+    SELECT rowq_draw_run('rowq_audit_ids', lines), :now, :queue, lead, 'enqueued', :actor, seqs
+    FROM (
+        SELECT {audit_run}
+        FROM sent
+        WHERE :is_audited
+        GROUP BY seq / 64
+        ORDER BY MIN(seq)
+    ) AS run
 )
 SELECT COUNT(*), MIN(seq) FROM sent;

@@ -1,4 +1,4 @@
--- The tables of rowq on PostgreSQL, version 6, inside the schema that the URL names (rowq unless it says another).
+-- The tables of rowq on PostgreSQL, version 8, inside the schema that the URL names (rowq unless it says another).
 --
 -- The same tables as everywhere: a state is a table, and a transition moves a narrow row between them (see schema.sqlite.sql).
 -- Names and keys compare by byte, hence COLLATE "C". Seqs come from a sequence: a counter row would be locked by every sender until
@@ -147,6 +147,8 @@ CREATE INDEX rowq_history_age ON rowq_history (queue, finished_at, id);
 
 CREATE SEQUENCE rowq_audit_ids;
 
+-- A row is one event of one message, or a run: the same event of up to 64 messages, written by one statement (decision 43). Then seqs has
+-- their seqs, all of one block of 64, and seq is -1 minus the number of the block, so that one index finds either.
 CREATE TABLE rowq_audit (
     id BIGINT PRIMARY KEY DEFAULT CASE WHEN pg_current_xact_id() IS NOT NULL THEN nextval('rowq_audit_ids') END,
     at BIGINT NOT NULL,
@@ -155,10 +157,44 @@ CREATE TABLE rowq_audit (
     event TEXT COLLATE "C" NOT NULL,
     attempt BIGINT,
     actor TEXT,
-    detail TEXT
+    detail TEXT,
+    seqs BIGINT[]
 );
 
 CREATE INDEX rowq_audit_seq ON rowq_audit (seq);
+
+-- The same a line at a time. run and lead are the columns of the index that a reader begins with; the ids of a run end with that of its row.
+CREATE VIEW rowq_audit_lines AS
+SELECT
+    a.id AS run, a.seq AS lead,
+    a.id - COALESCE(CARDINALITY(a.seqs), 1) + line.place AS id,
+    a.at, a.queue, line.seq, a.event, a.attempt, a.actor, a.detail
+FROM rowq_audit a
+CROSS JOIN LATERAL UNNEST(COALESCE(a.seqs, ARRAY[a.seq])) WITH ORDINALITY AS line (seq, place);
+
+-- Draws the numbers of a run, which are consecutive, and gives the last. A sequence cannot be locked: if another transaction draws in
+-- between, the numbers are discarded. The transaction has its id before the first number, as the default of a single line has.
+CREATE FUNCTION rowq_draw_run(ids REGCLASS, lines BIGINT)
+RETURNS BIGINT
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    first BIGINT;
+    last BIGINT;
+BEGIN
+    PERFORM pg_current_xact_id();
+    LOOP
+        first := nextval(ids);
+        last := first;
+        FOR line IN 2..lines LOOP
+            last := nextval(ids);
+        END LOOP;
+        IF last - first + 1 = lines THEN
+            RETURN last;
+        END IF;
+    END LOOP;
+END
+$$;
 
 CREATE TABLE rowq_waiting_keys (
     queue TEXT COLLATE "C" NOT NULL,

@@ -144,6 +144,9 @@ CREATE TABLE rowq_history (
 CREATE INDEX rowq_history_age ON rowq_history (queue, finished_at, id);
 
 -- One line an event. Append only, as rowq_history.
+--
+-- A row is one event of one message, or a run: the same event of up to 64 messages, written by one statement (decision 43). Then seqs has
+-- the JSON array of their seqs, all of one block of 64, and seq is -1 minus the number of the block, so that one index finds either.
 CREATE TABLE rowq_audit (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -152,10 +155,20 @@ CREATE TABLE rowq_audit (
     event TEXT NOT NULL,
     attempt INTEGER,
     actor TEXT,
-    detail TEXT
+    detail TEXT,
+    seqs TEXT
 );
 
 CREATE INDEX rowq_audit_seq ON rowq_audit (seq);
+
+-- The same a line at a time. run and lead are the columns of the index that a reader begins with; the ids of a run end with that of its row.
+CREATE VIEW rowq_audit_lines AS
+SELECT
+    a.id AS run, a.seq AS lead,
+    a.id - COALESCE(JSON_ARRAY_LENGTH(a.seqs), 1) + json_each.key + 1 AS id,
+    a.at, a.queue, json_each.value AS seq, a.event, a.attempt, a.actor, a.detail
+FROM rowq_audit a
+CROSS JOIN json_each(COALESCE(a.seqs, JSON_ARRAY(a.seq)));
 
 -- The message that waits under a key. A row may name a message that has since been leased: receive never touches this table.
 CREATE TABLE rowq_waiting_keys (

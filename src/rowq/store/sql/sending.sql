@@ -101,4 +101,4 @@ SELECT seq, sent_at FROM rowq_messages WHERE seq IN (:seqs[])
 UNION
 SELECT seq, sent_at FROM rowq_history WHERE seq IN (:seqs[])
 UNION
-SELECT seq, at FROM rowq_audit WHERE seq IN (:seqs[]) AND event = 'enqueued';
+SELECT seq, at FROM {audit_lines} a WHERE lead IN (:leads[]) AND seq IN (:seqs[]) AND event = 'enqueued';

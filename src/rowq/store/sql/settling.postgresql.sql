@@ -31,10 +31,15 @@ bodies AS (
 
 -- fragment: noted
 noted AS (
-    INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor)
-    SELECT :now, queue, seq, 'acked', attempts, COALESCE(consumer, :actor)
-    FROM gone
-    WHERE queue = ANY (:audited)
+    INSERT INTO rowq_audit (id, at, queue, seq, event, attempt, actor, seqs)
+    SELECT rowq_draw_run('rowq_audit_ids', lines), :now, queue, lead, 'acked', attempts, COALESCE(consumer, :actor), seqs
+    FROM (
+        SELECT {audit_run}, queue, attempts, consumer
+        FROM gone
+        WHERE queue = ANY (:audited)
+        GROUP BY seq / 64, queue, attempts, consumer
+        ORDER BY MIN(seq)
+    ) AS run
 )
 
 -- fragment: each_of_them

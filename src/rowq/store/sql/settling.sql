@@ -15,8 +15,9 @@ WHERE seq IN (:seqs[]);
 -- name: find_acked
 -- Whether an ack whose answer was lost was committed.
 SELECT seq
-FROM rowq_audit
-WHERE seq IN (:seqs[])
+FROM {audit_lines} a
+WHERE lead IN (:leads[])
+    AND seq IN (:seqs[])
     AND event = 'acked'
     AND at IN (:moments[]);
 

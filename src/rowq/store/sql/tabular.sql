@@ -132,14 +132,15 @@ ORDER BY p.id;
 
 -- name: table_audit
 SELECT p.id, p.at, p.queue, p.seq, p.event, p.attempt, p.actor, p.detail
-FROM rowq_audit p
-WHERE p.id BETWEEN :first AND :last
+FROM {audit_lines} p
+WHERE p.run BETWEEN :first AND :last + 63
+    AND p.id BETWEEN :first AND :last
     AND p.queue <> ''
     AND (:every = 1 OR p.queue IN (:queues[]))
     AND (:since IS NULL OR p.at >= :since)
     AND (:until IS NULL OR p.at < :until)
     AND (:event IS NULL OR p.event = :event)
-ORDER BY p.id;
+ORDER BY {audit_order};
 
 -- name: table_slice
 -- Messages of one batch of a stream, without those in quarantine. The reader counts them.
@@ -171,7 +172,7 @@ SELECT
 SELECT (SELECT MIN(id) FROM rowq_history), (SELECT MAX(id) FROM rowq_history);
 
 -- name: bounds_audit
-SELECT (SELECT MIN(id) FROM rowq_audit), (SELECT MAX(id) FROM rowq_audit);
+SELECT (SELECT id + 1 - {lines_of_row} FROM rowq_audit ORDER BY id LIMIT 1), (SELECT MAX(id) FROM rowq_audit);
 
 -- name: bounds_recent_history
 SELECT MIN(id), MAX(id)

@@ -20,6 +20,7 @@ _LOCK_CLAUSE = re.compile(r"\s+FOR UPDATE[^\n]*\Z")
 
 class SqliteSession(Session):
     is_alone = True
+    writes_runs = True
 
     def __init__(self, connection: sqlite3.Connection, queries: SqliteQueries) -> None:
         self._connection = connection
@@ -41,6 +42,9 @@ class SqliteSession(Session):
             self._cursor.execute(text, rows[0])
         elif self._queries.takes_several(query):
             self._insert(query, columns, rows)
+        elif query == "insert_audit_run":
+            for row in rows:  # after executemany the cursor would keep the last statement, and closing the connection leave the file open
+                self._cursor.execute(text, row)
         else:
             self._cursor.executemany(text, rows)
 

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from rowq.store.dialect import Session
-from rowq.store.expiry import forget_finished
+from rowq.store.expiry import forget_finished, remove_audit
 from rowq.store.transaction import Transaction
 
 Kind = Literal["history", "audit"]
@@ -93,12 +93,13 @@ class Purge(msgspec.Struct, frozen=True):
 
     def __call__(self, tx: Transaction) -> tuple[int, int | None]:
         remove = _remove_history if self.kind == "history" else _remove_audit
-        lines = remove(tx, self.first, self.last, self.limit)
+        rows = remove(tx, self.first, self.last, self.limit)
         tx.flush()
-        if len(lines) == self.limit:
-            return len(lines), lines[-1] + 1
+        removed = sum([lines for _, lines in rows])
+        if len(rows) == self.limit:
+            return removed, rows[-1][0] + 1
         tx.session.write("end_segment", lake=self.lake, kind=self.kind, segment=self.segment)
-        return len(lines), None
+        return removed, None
 
 
 def last_publication(session: Session, writer: str) -> int | None:
@@ -107,17 +108,14 @@ def last_publication(session: Session, writer: str) -> int | None:
     return version
 
 
-def _remove_history(tx: Transaction, first: int, last: int, limit: int) -> list[int]:
+def _remove_history(tx: Transaction, first: int, last: int, limit: int) -> list[tuple[int, int]]:
     rows = tx.session.rows("list_history_lines", first=first, last=last, limit=limit)
     for queue in sorted({row[2] for row in rows}):
         forget_finished(tx, queue, [row[1] for row in rows if row[2] == queue])
-    return [row[0] for row in rows]
+    return [(row[0], 1) for row in rows]
 
 
-def _remove_audit(tx: Transaction, first: int, last: int, limit: int) -> list[int]:
-    lines = [row[0] for row in tx.session.rows("list_audit_lines", first=first, last=last, limit=limit)]
-    newest = tx.session.rows("find_newest")[0][0]
-    if newest in lines:
-        tx.session.write("hollow_audit", id=newest, now=tx.now)
-    tx.changes["delete_audit"].extend(line for line in lines if line != newest)
-    return lines
+def _remove_audit(tx: Transaction, first: int, last: int, limit: int) -> list[tuple[int, int]]:
+    rows = [(id, lines) for id, lines in tx.session.rows("list_audit_rows", first=first, last=last, limit=limit)]
+    remove_audit(tx, [id for id, _ in rows], tx.session.rows("find_newest")[0][0])
+    return rows

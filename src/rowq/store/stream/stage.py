@@ -130,7 +130,7 @@ def _publish_in_pieces(tx: Transaction, stage: str, queue: str, is_audited: bool
         session.write("publish_messages", before=first - 1, now=tx.now, stage=stage, after=after, upto=upto, queue=queue)
         tx.changes["make_ready"].append((first, first + count - 1))
         if is_audited:
-            tx.changes["audit_enqueued"].append((first, first + count - 1, tx.actor))
+            tx.audit_enqueued(queue, first, first + count - 1)
         tx.flush()
         after = upto
     return lowest

@@ -47,8 +47,9 @@ BEGIN
         SELECT h.seq, h.sent_at FROM {tables}.rowq_history h
         WHERE h.seq = {door}.rowq_seq(msg_id) AND h.queue = '{queue}'
         UNION ALL
-        SELECT a.seq, a.at FROM {tables}.rowq_audit a
-        WHERE a.seq = {door}.rowq_seq(msg_id) AND a.queue = '{queue}' AND a.event = 'enqueued'
+        SELECT a.seq, a.at FROM {tables}.rowq_audit_lines a
+        WHERE a.lead IN ({door}.rowq_seq(msg_id), -1 - {door}.rowq_seq(msg_id) / 64)
+            AND a.seq = {door}.rowq_seq(msg_id) AND a.queue = '{queue}' AND a.event = 'enqueued'
     ) AS known
     WHERE {door}.rowq_id(known.seq, known.sent_at, NULL) = msg_id
     LIMIT 1;

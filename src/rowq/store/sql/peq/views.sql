@@ -40,12 +40,15 @@ SELECT
         a.detail,
         CASE a.event WHEN 'delivered' THEN 'dequeued' WHEN 'acked' THEN 'ack' WHEN 'nacked' THEN 'nak' ELSE replace(a.event, '_', ' ') END
     ) AS reason_why
-FROM {tables}.rowq_audit a
+FROM {tables}.rowq_audit_lines a
 LEFT JOIN {tables}.rowq_messages m ON m.seq = a.seq
 LEFT JOIN {tables}.rowq_history h ON h.seq = a.seq AND m.seq IS NULL
 LEFT JOIN {tables}.rowq_own_ids o ON o.queue = a.queue AND o.seq = a.seq AND o.gone_at IS NOT NULL
 LEFT JOIN LATERAL (
-    SELECT e.at FROM {tables}.rowq_audit e WHERE e.seq = a.seq AND e.event = 'enqueued' AND m.seq IS NULL AND h.seq IS NULL LIMIT 1
+    SELECT e.at
+    FROM {tables}.rowq_audit_lines e
+    WHERE e.lead IN (a.seq, -1 - a.seq / 64) AND e.seq = a.seq AND e.event = 'enqueued' AND m.seq IS NULL AND h.seq IS NULL
+    LIMIT 1
 ) AS sent ON TRUE
 WHERE a.queue = '{queue}'
     AND a.seq IS NOT NULL
@@ -87,9 +90,18 @@ SELECT
     COALESCE(ended.detail, h.error, h.outcome) AS reason_why
 FROM {tables}.rowq_history h
 LEFT JOIN {tables}.rowq_messages m ON m.seq = h.seq
-LEFT JOIN LATERAL (SELECT a.actor FROM {tables}.rowq_audit a WHERE a.seq = h.seq AND a.event = 'enqueued' LIMIT 1) AS sent ON TRUE
 LEFT JOIN LATERAL (
-    SELECT a.detail FROM {tables}.rowq_audit a WHERE a.seq = h.seq AND a.event = h.outcome ORDER BY a.id DESC LIMIT 1
+    SELECT a.actor
+    FROM {tables}.rowq_audit_lines a
+    WHERE a.lead IN (h.seq, -1 - h.seq / 64) AND a.seq = h.seq AND a.event = 'enqueued'
+    LIMIT 1
+) AS sent ON TRUE
+LEFT JOIN LATERAL (
+    SELECT a.detail
+    FROM {tables}.rowq_audit_lines a
+    WHERE a.lead IN (h.seq, -1 - h.seq / 64) AND a.seq = h.seq AND a.event = h.outcome
+    ORDER BY a.id DESC
+    LIMIT 1
 ) AS ended ON TRUE
 WHERE h.queue = '{queue}';
 
@@ -104,7 +116,12 @@ SELECT
     COALESCE(d.error, d.reason) AS reason_why
 FROM {tables}.rowq_dead d
 JOIN {tables}.rowq_messages m ON m.seq = d.seq
-LEFT JOIN LATERAL (SELECT a.actor FROM {tables}.rowq_audit a WHERE a.seq = d.seq AND a.event = 'enqueued' LIMIT 1) AS sent ON TRUE
+LEFT JOIN LATERAL (
+    SELECT a.actor
+    FROM {tables}.rowq_audit_lines a
+    WHERE a.lead IN (d.seq, -1 - d.seq / 64) AND a.seq = d.seq AND a.event = 'enqueued'
+    LIMIT 1
+) AS sent ON TRUE
 WHERE d.queue = '{queue}';
 
 -- The settings of the queue, as far as they have a name here; what is set is set for everybody, whichever way they come in.

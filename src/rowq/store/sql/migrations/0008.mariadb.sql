@@ -1,0 +1,1 @@
+-- Version 8: on SQLite and PostgreSQL, the same event of many messages is one row of the audit. Nothing changes here.

@@ -1,0 +1,38 @@
+-- Version 8: the same event of many messages is one row of the audit.
+
+-- A row is one event of one message, or a run: the same event of up to 64 messages, written by one statement (decision 43). Then seqs has
+-- their seqs, all of one block of 64, and seq is -1 minus the number of the block, so that one index finds either.
+ALTER TABLE rowq_audit ADD COLUMN seqs BIGINT[];
+
+-- The same a line at a time. run and lead are the columns of the index that a reader begins with; the ids of a run end with that of its row.
+CREATE VIEW rowq_audit_lines AS
+SELECT
+    a.id AS run, a.seq AS lead,
+    a.id - COALESCE(CARDINALITY(a.seqs), 1) + line.place AS id,
+    a.at, a.queue, line.seq, a.event, a.attempt, a.actor, a.detail
+FROM rowq_audit a
+CROSS JOIN LATERAL UNNEST(COALESCE(a.seqs, ARRAY[a.seq])) WITH ORDINALITY AS line (seq, place);
+
+-- Draws the numbers of a run, which are consecutive, and gives the last. A sequence cannot be locked: if another transaction draws in
+-- between, the numbers are discarded. The transaction has its id before the first number, as the default of a single line has.
+CREATE FUNCTION rowq_draw_run(ids REGCLASS, lines BIGINT)
+RETURNS BIGINT
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    first BIGINT;
+    last BIGINT;
+BEGIN
+    PERFORM pg_current_xact_id();
+    LOOP
+        first := nextval(ids);
+        last := first;
+        FOR line IN 2..lines LOOP
+            last := nextval(ids);
+        END LOOP;
+        IF last - first + 1 = lines THEN
+            RETURN last;
+        END IF;
+    END LOOP;
+END
+$$;
