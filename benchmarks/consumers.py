@@ -10,7 +10,7 @@ from benchmarks.harness import Bar, Bench, Chapter, Claim, Contestant, Gauge, Sc
 from benchmarks.payload import SIZE, payloads
 from benchmarks.scale import Scale
 from benchmarks.scratch import url
-from benchmarks.servers import Host, on_postgresql
+from benchmarks.servers import SERVER_CPU, Host, on_postgresql
 
 NAME, TITLE = "consumers", "A consumer that does nothing, in batches"
 ON_POSTGRESQL, POSTGRESQL_TITLE = "postgresql-consumers", "PostgreSQL: a consumer that does nothing, in batches"
@@ -40,7 +40,9 @@ def _measure(bench: Bench, host: Host) -> Chapter:
         def turns(_room: object) -> Turns:
             with host.database() as address:
                 yield from (
-                    _verbs(address, bench.scale) if way == _VERBS else _consumer(address, bench.scale, partitioned=way == _PARTITIONED)
+                    _verbs(address, bench.scale, host)
+                    if way == _VERBS
+                    else _consumer(address, bench.scale, host, partitioned=way == _PARTITIONED)
                 )
 
         return turns
@@ -58,47 +60,64 @@ def _chapter(name: str, title: str, scores: Scores, scale: Scale, *notes: str) -
     return Chapter(name, title, scores.series(), claims, told)
 
 
-def _verbs(address: str, scale: Scale) -> Turns:
+class _Stopwatch:
+    """Of the time, and of what the server's processes take, where there is one."""
+
+    def __init__(self, host: Host | None) -> None:
+        self._cpu = host.cpu if host is not None else None
+
+    def start(self) -> None:
+        self._spent = self._cpu() if self._cpu else 0.0
+        self._began = time.perf_counter()
+
+    def stop(self, messages: int) -> Turn:
+        timing = Timing(time.perf_counter() - self._began, messages)
+        return {RATE: timing, SERVER_CPU: Timing(self._cpu() - self._spent, messages)} if self._cpu else {RATE: timing}
+
+
+def _verbs(address: str, scale: Scale, host: Host | None = None) -> Turns:
+    watch = _Stopwatch(host)
     with rowq.connect(address) as broker:
         _fill(broker, scale, scale.backlog)
         for _ in range(scale.turns):
             _fill(broker, scale, scale.cycles * scale.batch)
-            started = time.perf_counter()
+            watch.start()
             for _ in range(scale.cycles):
                 broker.ack_many(broker.receive(_QUEUE, max=scale.batch))
-            yield {RATE: Timing(time.perf_counter() - started, scale.cycles * scale.batch)}
+            yield watch.stop(scale.cycles * scale.batch)
 
 
-def _consumer(address: str, scale: Scale, *, partitioned: bool) -> Turns:
+def _consumer(address: str, scale: Scale, host: Host | None = None, *, partitioned: bool) -> Turns:
     """In a partition another consumer is registered, which takes nothing: its share is taken over, as that of one who is slow."""
     with rowq.connect(address) as broker:
         _fill(broker, scale, scale.backlog)
         for _ in range(scale.turns):
             _fill(broker, scale, (scale.cycles + 2) * scale.batch)
             other = broker.register(_QUEUE) if partitioned else None
-            yield _turn(broker, scale, partitioned=partitioned)
+            yield _turn(broker, scale, _Stopwatch(host), partitioned=partitioned)
             if other is not None:
                 broker.unregister(_QUEUE, other.id)
 
 
-def _turn(broker: rowq.Broker, scale: Scale, *, partitioned: bool) -> Turn:
+def _turn(broker: rowq.Broker, scale: Scale, watch: _Stopwatch, *, partitioned: bool) -> Turn:
     """From the first message of the second batch to the first of a later one: in between is all that is done for a batch."""
     first, last = scale.batch + 1, scale.cycles * scale.batch + 1
-    moments: dict[int, float] = {}
+    turns: list[Turn] = []
     is_over = threading.Event()
     count = 0
 
     def do_nothing(_delivery: rowq.Delivery) -> None:
         nonlocal count
         count += 1
-        if count in (first, last):
-            moments[count] = time.perf_counter()
-            if count == last:
-                is_over.set()
+        if count == first:
+            watch.start()
+        elif count == last:
+            turns.append(watch.stop(last - first))
+            is_over.set()
 
     with broker.consumer(_QUEUE, do_nothing, batch_size=scale.batch, partitioned=partitioned, wait=0.05):
         is_over.wait()
-    return {RATE: Timing(moments[last] - moments[first], last - first)}
+    return turns[0]
 
 
 def _fill(broker: rowq.Broker, scale: Scale, count: int) -> None:

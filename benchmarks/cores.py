@@ -1,8 +1,9 @@
-"""How busy the cores were, as the system counts it."""
+"""How busy the cores were, and what a server's processes took of them, as the system counts it."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import psutil
 
@@ -28,3 +29,18 @@ def _spent() -> list[dict[str, float]]:
     every = [times._asdict() for times in psutil.cpu_times(percpu=True)]
     ours = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(every))
     return [{what: spent for what, spent in every[core].items() if what not in _COUNTED_TWICE} for core in ours]
+
+
+def cpu_of_server(pid: int) -> float:
+    """Seconds that a process has spent, and all that it started: those that have ended, such as backends, are in its own count."""
+    server = psutil.Process(pid)
+    while True:
+        before = server.cpu_times()
+        spent = 0.0
+        for process in server.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                spent += times.user + times.system
+        now = server.cpu_times()
+        if before[2:4] == now[2:4]:  # else one has ended meanwhile, and could be counted twice or not at all
+            return float(spent + sum(now[:4]))

@@ -27,6 +27,8 @@ class Scale(NamedTuple):
     load_turns: int = 3
     load_seconds: int = 2
     load_backlog: int = 150_000
+    processes: int = 3
+    """Of clients, where several connections are used; they share them."""
     connections: int = 8
     batches_each: int = 10
     """Of each connection, in a turn."""
@@ -39,7 +41,7 @@ class Scale(NamedTuple):
     """Processed at least, while a snapshot is held."""
     lease_seconds: float = 4
     process_seconds: float = 1
-    """Of one process or of two, in a turn."""
+    """Of callers, in a turn."""
     endurance_seconds: float = 300
     read_rows: int = 1_000_000
     """Of a table that Spark reads, in a turn."""

@@ -9,7 +9,8 @@ from itertools import count
 
 import psycopg
 
-from benchmarks.harness import Bench, Chapter
+from benchmarks.cores import cpu_of_server
+from benchmarks.harness import Bench, Chapter, Gauge, Timing, Turn
 from benchmarks.machine import file_system
 from tests.support.servers import OwnServer, Server, Unavailable, own_mariadb, own_postgresql
 from tests.support.servers.mariadb import connected
@@ -23,6 +24,10 @@ POSTGRESQL: dict[str, Setting] = {
     "timezone": "UTC",
 }
 MARIADB: dict[str, Setting] = {"innodb_flush_log_at_trx_commit": 1, "innodb_buffer_pool_size": "512M"}
+
+
+SERVER_CPU = Gauge("server CPU a message", "µs")
+"""Of all its processes: also of what they did in the background for those who had their turns before."""
 
 
 class Host:
@@ -42,6 +47,16 @@ class Host:
             yield self._server.url(name)
         finally:
             self._server.drop_database(name)
+
+    def cpu(self) -> float:
+        """Seconds that its processes have spent; none are known of a server that is not ours."""
+        return cpu_of_server(self._server.pid) if isinstance(self._server, OwnServer) else 0.0
+
+    def turn(self, gauge: Gauge, work: Callable[[], Timing], cpu: Gauge = SERVER_CPU) -> Turn:
+        """What the work took, and what the server's processes took meanwhile."""
+        before = self.cpu()
+        timing = work()
+        return {gauge: timing, cpu: Timing(self.cpu() - before, timing.messages)}
 
 
 Measure = Callable[[Bench, Host], Chapter]

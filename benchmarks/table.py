@@ -61,7 +61,8 @@ def _spelt(unit: str) -> str:
 def _rich(rows: Rows, title: str = "", notes: Sequence[str] = ()) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", caption="\n".join(notes), caption_justify="left")
     for place, head in enumerate(rows[0]):
-        table.add_column(head, justify="right" if place else "left", no_wrap=place > 0)
+        widest = max((len(row[place]) for row in rows[1:]), default=0)
+        table.add_column(head, justify="right" if place else "left", min_width=widest if place else None)  # only heads are folded
     for row in rows[1:]:
         table.add_row(*row[:-1], f"[{_COLOURS.get(row[-1], 'default')}]{row[-1]}[/]")
     return table

@@ -5,8 +5,9 @@ Worn means that a snapshot has been held open while many messages were processed
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from functools import partial
 
 import rowq
@@ -16,13 +17,14 @@ from benchmarks.postgresql import peers, status_column
 from benchmarks.postgresql.held import held_snapshot
 from benchmarks.postgresql.status_column import StatusColumn
 from benchmarks.scale import Scale
-from benchmarks.servers import Host, on_postgresql
-from benchmarks.together import Crew
+from benchmarks.servers import SERVER_CPU, Host, on_postgresql
+from benchmarks.together import Processes, Turning, shares
 
 NAME, TITLE = "postgresql-batches", "PostgreSQL: receive and ack in batches, by several connections"
 
 FRESH = Gauge("fresh tables", "/s")
 WORN = Gauge("under a held snapshot", "/s")
+WORN_CPU = Gauge("server CPU a message then", "µs")
 
 _QUEUE = status_column.QUEUE
 _OURS, _AUDITED = "rowq, no audit", "rowq, audit"
@@ -49,7 +51,7 @@ def _measure(bench: Bench, host: Host) -> Chapter:
             _OURS: lambda room: _ours(host, scale, audit=False),
             _AUDITED: lambda room: _ours(host, scale, audit=True),
             **{name: _contestant(_status, host, scale, finish) for name, finish in _WAYS.items()},
-            **{name: _contestant(peer, host, scale, FRESH) for name, peer in present.items()},
+            **{name: partial(peer, host, scale, FRESH) for name, peer in present.items()},
         },
     )
     worn = interleave(
@@ -61,11 +63,12 @@ def _measure(bench: Bench, host: Host) -> Chapter:
     )
     notes = [
         host.note,
-        f"{scale.connections} connections, {scale.batch} messages a batch, {SIZE} B of JSON a message, over a backlog.",
-        "rowq is one broker with as many threads. It decodes the JSON; the status column gives bytes, and writes no audit.",
+        f"All contestants have {scale.processes} client processes that share {scale.connections} connections.",
+        f"{scale.batch} messages a batch, {SIZE} B of JSON a message, over a backlog.",
+        "rowq is a broker a process, with a thread a connection. It decodes the JSON; the status column gives bytes, and writes no audit.",
         "procrastinate keeps what is done, pgqueuer deletes it and writes a log: the bar is for both ways.",
         f"Under a held snapshot: after {scale.processed:,} messages were processed while another connection kept a snapshot open.",
-        "The peers run their own workers on tasks that do nothing, each with as many connections, on uvloop.",
+        "The peers run their own workers on tasks that do nothing, a connection each, on uvloop.",
         *[f"{name} is not installed." for name in peers.ALL if name not in present],
     ]
     return Chapter(NAME, TITLE, fresh.series() + worn.series(), _claims(fresh, worn, list(present)), notes)
@@ -91,55 +94,43 @@ def _ours(host: Host, scale: Scale, *, audit: bool, is_worn: bool = False) -> Tu
     with host.database() as url, rowq.connect(url) as broker:
         broker.configure(_QUEUE, audit=audit)
 
-        def take(most: int) -> int:
-            taken = broker.receive(_QUEUE, max=most)
-            acked = broker.ack_many(taken).count(rowq.Outcome.DONE)
-            assert acked == len(taken)
-            return acked
-
         def fill(count: int) -> None:
             for start in range(0, count, _AT_ONCE):
                 broker.send_many(_QUEUE, payloads(min(_AT_ONCE, count - start), start))
 
-        yield from _turns(url, scale, fill, [take] * scale.connections, is_worn=is_worn)
+        yield from _turns(host, url, scale, fill, partial(_take, broker), f"{__name__}:rowq_consumers", is_worn=is_worn)
 
 
 def _status(host: Host, scale: Scale, finish: str, *, is_worn: bool = False) -> Turns:
-    with host.database() as url, ExitStack() as stack:
+    with host.database() as url:
         status_column.install(url)
-        connections = [stack.enter_context(StatusColumn(url, finish)) for _ in range(scale.connections)]
+        with StatusColumn(url, finish) as column:
 
-        def take(connection: StatusColumn, most: int) -> int:
-            jobs = connection.claim(most)
-            finished = connection.finish(jobs)
-            assert finished == len(jobs)
-            return finished
+            def fill(count: int) -> None:
+                for start in range(0, count, _AT_ONCE):
+                    column.send([body(number) for number in range(start, min(start + _AT_ONCE, count))])
+                status_column.settle(url)
 
-        def fill(count: int) -> None:
-            for start in range(0, count, _AT_ONCE):
-                connections[0].send([body(number) for number in range(start, min(start + _AT_ONCE, count))])
-            status_column.settle(url)
-
-        yield from _turns(url, scale, fill, [partial(take, connection) for connection in connections], is_worn=is_worn)
+            yield from _turns(host, url, scale, fill, column.take, f"{__name__}:status_consumers", finish, is_worn=is_worn)
 
 
-def _turns(url: str, scale: Scale, fill: Filling, takes: list[Callable[[int], int]], *, is_worn: bool) -> Turns:
-    """`takes`: for each connection, what receives and acks up to so many and tells how many it were."""
+def _turns(
+    host: Host, url: str, scale: Scale, fill: Filling, take: Callable[[int], int], work: str, *arguments: object, is_worn: bool
+) -> Turns:
+    """`take` receives and acks up to so many and tells how many it were, as the processes of the work do in their turns."""
     batches = max(1, scale.batches_each // _WORN_SHARE) if is_worn else scale.batches_each
-    needed = len(takes) * batches * scale.batch * (scale.consumer_turns + 2)
-
-    def worker(take: Callable[[int], int]) -> int:
-        return sum(take(scale.batch) for _ in range(batches))
-
-    with Crew([partial(worker, take) for take in takes]) as crew, held_snapshot(url) if is_worn else nullcontext():
-        fill(needed + (scale.processed if is_worn else 0))
+    each = scale.connections * batches * scale.batch
+    gauges = (WORN, WORN_CPU) if is_worn else (FRESH, SERVER_CPU)
+    parts = [(url, connections, scale.batch, *arguments) for connections in shares(scale.connections, scale.processes)]
+    with Processes(work, parts) as processes, held_snapshot(url) if is_worn else nullcontext():
+        fill(each * (scale.consumer_turns + 2) + (scale.processed if is_worn else 0))
         if is_worn:
-            _wear(scale.processed, takes[0])
-        crew.turn()
+            _wear(scale.processed, take)
+        processes.turn(batches)
         for _ in range(scale.consumer_turns):
-            timing = crew.turn()
-            assert timing.messages == len(takes) * batches * scale.batch, "a batch was not full"
-            yield {WORN if is_worn else FRESH: timing}
+            taken = host.turn(gauges[0], lambda: processes.turn(batches), gauges[1])
+            assert taken[gauges[0]].messages == each, "a batch was not full"
+            yield taken
 
 
 def _wear(count: int, take: Callable[[int], int]) -> None:
@@ -149,3 +140,31 @@ def _wear(count: int, take: Callable[[int], int]) -> None:
         took = take(min(_AT_ONCE, count - done))
         assert took, "the backlog ran dry"
         done += took
+
+
+def _take(broker: rowq.Broker, most: int) -> int:
+    taken = broker.receive(_QUEUE, max=most)
+    acked = broker.ack_many(taken).count(rowq.Outcome.DONE)
+    assert acked == len(taken)
+    return acked
+
+
+@asynccontextmanager
+async def rowq_consumers(url: str, connections: int, batch: int) -> AsyncIterator[Turning]:
+    with rowq.connect(url) as broker:
+        yield _turning([partial(_take, broker, batch)] * connections)
+
+
+@asynccontextmanager
+async def status_consumers(url: str, connections: int, batch: int, finish: str) -> AsyncIterator[Turning]:
+    with ExitStack() as stack:
+        yield _turning([partial(stack.enter_context(StatusColumn(url, finish)).take, batch) for _ in range(connections)])
+
+
+def _turning(takes: list[Callable[[], int]]) -> Turning:
+    threads = ThreadPoolExecutor(len(takes))
+
+    async def turn(batches: float) -> int:
+        return sum(threads.map(lambda take: sum(take() for _ in range(int(batches))), takes))
+
+    return turn

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import psycopg
 
 import rowq
-from benchmarks.harness import Bar, Bench, Chapter, Claim, Contestant, Gauge, Timing, Turns, interleave
+from benchmarks.harness import Bar, Bench, Chapter, Claim, Contestant, Gauge, Turns, interleave
 from benchmarks.payload import body, payload, payloads
 from benchmarks.postgresql import status_column
 from benchmarks.scale import Scale
 from benchmarks.servers import Host, on_postgresql
+from benchmarks.together import Processes, Turning, shares
 
 NAME, TITLE = "postgresql-callers", "PostgreSQL: callers with a message each, send, receive and ack"
 
@@ -24,8 +25,8 @@ _QUEUE = status_column.QUEUE
 _OURS, _AUDITED, _STATUS = "rowq, no audit", "rowq, audit", "status column, a call each"
 _POOL = 32
 """Connections of the status column: with 8 and with 64 it was slower, and so it was with threads."""
-_LONGER = 10
-"""A turn of group commits is over in no time: it has so many times the calls."""
+WORK = f"{__name__}:callers"
+"""A process of callers of rowq."""
 
 Cycle = Callable[[int], Awaitable[None]]
 
@@ -48,91 +49,85 @@ def _measure(bench: Bench, host: Host) -> Chapter:
     ]
     notes = [
         host.note,
-        f"{scale.callers} callers in one event loop, over a backlog: each sends a message, receives one and acks it, again and again.",
+        f"{scale.callers} callers, over a backlog: each sends a message, receives one and acks it, again and again.",
+        f"Either side has {scale.processes} client processes that share the callers, an event loop each, uvloop's.",
         f"The status column shares {_POOL} connections, with which it is quickest, commits each call and deletes what is done.",
     ]
     return Chapter(NAME, TITLE, scores.series(), claims, notes)
 
 
 def _ours(host: Host, scale: Scale, *, audit: bool) -> Turns:
-    with host.database() as url, asyncio.Runner() as loop, _opened(loop, rowq.connect_async(url)) as broker:
-        loop.run(broker.configure(_QUEUE, audit=audit))
-        loop.run(broker.send_many(_QUEUE, payloads(scale.few)))
+    with host.database() as url:
+        with rowq.connect(url) as broker:
+            broker.configure(_QUEUE, audit=audit)
+            broker.send_many(_QUEUE, payloads(scale.few))
+        yield from _turns(host, scale, WORK, [(url, callers) for callers in shares(scale.callers, scale.processes)])
+
+
+def _status(host: Host, scale: Scale) -> Turns:
+    with host.database() as url:
+        status_column.install(url)
+        with status_column.StatusColumn(url) as filling:
+            filling.send([body(number) for number in range(scale.few)])
+        status_column.settle(url)
+        parts = zip(shares(scale.callers, scale.processes), shares(_POOL, scale.processes), strict=True)
+        yield from _turns(host, scale, f"{__name__}:status_callers", [(url, *part) for part in parts])
+
+
+def _turns(host: Host, scale: Scale, work: str, arguments: Sequence[Sequence[object]]) -> Turns:
+    with Processes(work, arguments) as processes:
+        processes.turn(scale.process_seconds / 5)
+        for _ in range(scale.caller_turns):
+            yield host.turn(CYCLE, lambda: processes.turn(scale.process_seconds))
+
+
+@asynccontextmanager
+async def callers(url: str, count: int) -> AsyncIterator[Turning]:
+    async with rowq.connect_async(url) as broker:
 
         async def cycle(number: int) -> None:
             await broker.send(_QUEUE, payload(number))
             (delivery,) = await broker.receive(_QUEUE, wait=10)
             await broker.ack(delivery)
 
-        yield from _turns(loop, scale, scale.calls_each * _LONGER, cycle)
+        yield _turning(count, cycle)
 
 
-@contextmanager
-def _opened(loop: asyncio.Runner, broker: rowq.AsyncBroker) -> Iterator[rowq.AsyncBroker]:
-    loop.run(broker.__aenter__())
-    try:
-        yield broker
-    finally:
-        loop.run(broker.close())
+@asynccontextmanager
+async def status_callers(url: str, count: int, connections: int) -> AsyncIterator[Turning]:
+    """The connections go from caller to caller, and nothing else is done with them: a pool that checks and resets them takes its time."""
+    free: asyncio.LifoQueue[psycopg.AsyncConnection] = asyncio.LifoQueue()
+    async with AsyncExitStack() as stack:
+        for _ in range(connections):
+            connection = await psycopg.AsyncConnection.connect(url, autocommit=True, prepare_threshold=0)
+            free.put_nowait(await stack.enter_async_context(connection))
 
-
-def _status(host: Host, scale: Scale) -> Turns:
-    with host.database() as url, asyncio.Runner() as loop:
-        status_column.install(url)
-        with status_column.StatusColumn(url) as filling:
-            filling.send([body(number) for number in range(scale.few)])
-        status_column.settle(url)
-        pool = _Pool()
-        loop.run(pool.open(url))
+        async def run(query: str, *parameters: object) -> psycopg.AsyncCursor:
+            connection = await free.get()
+            try:
+                return await connection.execute(query, parameters)
+            finally:
+                free.put_nowait(connection)
 
         async def cycle(number: int) -> None:
-            async with pool.connection() as connection:
-                await connection.execute(status_column.SEND_ONE, (_QUEUE, body(number)))
-            async with pool.connection() as connection:
-                ((id, _),) = await (await connection.execute(status_column.CLAIM, (_QUEUE, 1))).fetchall()
-            async with pool.connection() as connection:
-                await connection.execute(status_column.DELETE, ([id],))
+            await run(status_column.SEND_ONE, _QUEUE, body(number))
+            ((id, _),) = await (await run(status_column.CLAIM, _QUEUE, 1)).fetchall()
+            await run(status_column.DELETE, [id])
 
-        try:
-            yield from _turns(loop, scale, scale.calls_each, cycle)
-        finally:
-            loop.run(pool.close())
+        yield _turning(count, cycle)
 
 
-def _turns(loop: asyncio.Runner, scale: Scale, calls: int, cycle: Cycle) -> Turns:
-    async def caller(calls: int) -> None:
-        for number in range(calls):
-            await cycle(number)
+def _turning(callers: int, cycle: Cycle) -> Turning:
+    async def turn(seconds: float) -> int:
+        until = time.perf_counter() + seconds
 
-    async def turn(calls: int) -> Timing:
-        started = time.perf_counter()
-        await asyncio.gather(*[caller(calls) for _ in range(scale.callers)])
-        return Timing(time.perf_counter() - started, scale.callers * calls)
+        async def caller() -> int:
+            done = 0
+            while not done or time.perf_counter() < until:
+                await cycle(done)
+                done += 1
+            return done
 
-    loop.run(turn(2))
-    for _ in range(scale.caller_turns):
-        yield {CYCLE: loop.run(turn(calls))}
+        return sum(await asyncio.gather(*[caller() for _ in range(callers)]))
 
-
-class _Pool:
-    """Connections by turns, and nothing else: a pool that checks and resets them takes its time."""
-
-    def __init__(self) -> None:
-        self._free: asyncio.LifoQueue[psycopg.AsyncConnection] = asyncio.LifoQueue()
-        self._opened = AsyncExitStack()
-
-    async def open(self, url: str) -> None:
-        for _ in range(_POOL):
-            connection = await psycopg.AsyncConnection.connect(url, autocommit=True, prepare_threshold=0)
-            self._free.put_nowait(await self._opened.enter_async_context(connection))
-
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[psycopg.AsyncConnection]:
-        connection = await self._free.get()
-        try:
-            yield connection
-        finally:
-            self._free.put_nowait(connection)
-
-    async def close(self) -> None:
-        await self._opened.aclose()
+    return turn

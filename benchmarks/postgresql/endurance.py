@@ -13,7 +13,7 @@ import rowq
 from benchmarks.harness import Bar, Bench, Chapter, Claim, Gauge, Scores
 from benchmarks.payload import payloads
 from benchmarks.scale import FULL, Scale
-from benchmarks.servers import Host, on_postgresql
+from benchmarks.servers import SERVER_CPU, Host, on_postgresql
 from benchmarks.together import Crew
 
 NAME, TITLE = "postgresql-endurance", "PostgreSQL: minutes at full speed"
@@ -36,7 +36,7 @@ def _measure(bench: Bench, host: Host) -> Chapter:
     scale = bench.scale
     bench.progress.expect(_PARTS)
     with host.database() as url:
-        scores = _run(bench, url)
+        scores = _run(bench, host, url)
     first, last = _name(0, scale), _name(_PARTS - 1, scale)
     largest = max(size for part in range(_PARTS) for size in scores.of(_name(part, scale), READY))
     is_measured = scale.endurance_seconds >= FULL.endurance_seconds
@@ -54,7 +54,7 @@ def _measure(bench: Bench, host: Host) -> Chapter:
     return Chapter(NAME, TITLE, scores.series(), claims, notes)
 
 
-def _run(bench: Bench, url: str) -> Scores:
+def _run(bench: Bench, host: Host, url: str) -> Scores:
     scale, scores = bench.scale, Scores()
     with rowq.connect(url) as broker, psycopg.connect(url, autocommit=True) as looking:
         broker.configure(_QUEUE, audit=False)
@@ -66,23 +66,24 @@ def _run(bench: Bench, url: str) -> Scores:
             try:
                 for part in range(_PARTS):
                     bench.progress.step(f"{_name(part, scale)} of {_PARTS}")
-                    scores.add(_name(part, scale), _part(scale.endurance_seconds / _PARTS, mill, looking))
+                    scores.add(_name(part, scale), _part(scale.endurance_seconds / _PARTS, mill, host, looking))
             finally:
                 mill.stop()
             milling.result()
     return scores
 
 
-def _part(seconds: float, mill: _Mill, looking: psycopg.Connection) -> dict[Gauge, float]:
-    largest, done = 0, mill.done
+def _part(seconds: float, mill: _Mill, host: Host, looking: psycopg.Connection) -> dict[Gauge, float]:
+    largest, done, spent = 0, mill.done, host.cpu()
     began = time.perf_counter()
     while (left := began + seconds - time.perf_counter()) > 0:
         (size,) = looking.execute(_READY_SIZE).fetchone() or (0,)
         largest = max(largest, size)
         if mill.has_stopped(within=min(left, seconds / _LOOKS)):
             break  # it failed, and says so when it is asked for its result
-    rate = (mill.done - done) / (time.perf_counter() - began)
-    return {RATE: rate, READY: largest / 1e6}
+    messages = mill.done - done
+    rate = messages / (time.perf_counter() - began)
+    return {RATE: rate, SERVER_CPU: (host.cpu() - spent) / max(1, messages) * 1e6, READY: largest / 1e6}
 
 
 class _Mill:

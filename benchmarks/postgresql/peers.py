@@ -1,166 +1,214 @@
 """The peers on PostgreSQL, procrastinate and pgqueuer: their own workers, on tasks that do nothing, as their documents advise.
 
-The jobs of a turn are sent beforehand. Starting the workers counts, and is little beside a turn; what is counted ends when they have
-written down that the last job is done.
+The jobs of a turn are sent beforehand, and several processes work them off. Starting the workers counts, and is little beside a turn; what
+is counted ends when they have written down that the last job is done.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 import uvloop
 
-from benchmarks.harness import Gauge, Timing, Turns
+from benchmarks.harness import Gauge, Turns
 from benchmarks.payload import body, payload
 from benchmarks.postgresql.status_column import settle
 from benchmarks.scale import Scale
 from benchmarks.servers import Host
+from benchmarks.together import Processes, Turning, shares
 
 _QUEUE = "bench"
 _AT_ONCE = 1_000
-_SLOWER = 20
-"""procrastinate takes its jobs one by one: so many times fewer make a turn of the same length."""
+_GLANCE_SECONDS = 0.01
 
-Peer = Callable[[Host, Scale, Gauge], Turns]
+Peer = Callable[[Host, Scale, Gauge, Path], Turns]
+
+
+class _Session(Protocol):
+    """A peer's connections, of one process."""
+
+    async def install(self) -> None: ...
+
+    async def fill(self, jobs: int) -> None: ...
+
+    async def work(self, batch: int, tally: _Tally, /) -> None:
+        """Returns when all jobs of the turn are done, also those that other processes took."""
+
+    async def left(self) -> int: ...
+
+
+class _Kind(NamedTuple):
+    packages: tuple[str, ...]
+    open: Callable[[str, int], AbstractAsyncContextManager[_Session]]
+    slower: int
+    """It does so many times fewer jobs in a turn."""
+
+
+class _Tally:
+    """What all processes have done, as a file that each adds a byte to: pgqueuer's workers do not know when the others have finished."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        self.goal = 0
+        self.own = 0
+
+    def add(self) -> None:
+        self.own += 1
+        os.write(self._file, b".")
+
+    async def wait(self) -> None:
+        while os.fstat(self._file).st_size < self.goal:  # noqa: ASYNC110  # other processes set no event here
+            await asyncio.sleep(_GLANCE_SECONDS)
 
 
 def present() -> dict[str, Peer]:
     """Those that are installed."""
-    return {name: peer for name, (packages, peer) in ALL.items() if all(find_spec(package) for package in packages)}
+    return {name: partial(_turns, name) for name, kind in ALL.items() if all(find_spec(package) for package in kind.packages)}
 
 
-def _pgqueuer(host: Host, scale: Scale, gauge: Gauge) -> Turns:
-    """A manager and an asyncpg connection each, large batches, its own settings for autovacuum, uvloop."""
-    import asyncpg
-    from pgqueuer.db import AsyncpgDriver
-    from pgqueuer.qm import QueueManager
-    from pgqueuer.queries import Queries
+def _turns(name: str, host: Host, scale: Scale, gauge: Gauge, room: Path) -> Turns:
+    kind = ALL[name]
+    jobs = max(1, scale.jobs // kind.slower)
+    with host.database() as url, asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+        opened = kind.open(url, 1)
+        session = loop.run(opened.__aenter__())
+        try:
+            loop.run(session.install())
+            parts = [(name, url, str(room / "tally"), share, scale.batch) for share in shares(scale.connections, scale.processes)]
+            with Processes(f"{__name__}:workers", parts) as processes:
+                for turn in range(1, 2 + scale.consumer_turns):
+                    loop.run(session.fill(jobs))
+                    settle(url)
+                    taken = host.turn(gauge, partial(processes.turn, jobs * turn))
+                    left = loop.run(session.left())
+                    assert (taken[gauge].messages, left) == (jobs, 0), f"{name} left {left} of {jobs} jobs"
+                    if turn > 1:  # the first was for warming up
+                        yield taken
+        finally:
+            loop.run(opened.__aexit__(None, None, None))
 
-    async def open(url: str) -> list[Any]:
+
+@asynccontextmanager
+async def workers(name: str, url: str, tally_file: str, connections: int, batch: int) -> AsyncIterator[Turning]:
+    for noisy in ALL:
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    tally = _Tally(Path(tally_file))
+    async with ALL[name].open(url, connections) as session:
+
+        async def turn(goal: float) -> int:
+            """Until so many jobs have been done since the beginning."""
+            tally.goal, tally.own = int(goal), 0
+            await session.work(batch, tally)
+            return tally.own
+
+        yield turn
+
+
+class _Pgqueuer:
+    """A manager and an asyncpg connection each, large batches, its own settings for autovacuum."""
+
+    def __init__(self, connections: list[Any]) -> None:
+        self._connections = connections
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, url: str, count: int) -> AsyncIterator[_Session]:
+        import asyncpg
+
         plain, socket = url.partition("?")[0], dict(parse_qsl(urlsplit(url).query)).get("host")
-        connections = [await asyncpg.connect(plain, host=socket, port=urlsplit(url).port) for _ in range(scale.connections)]
-        queries = Queries(AsyncpgDriver(connections[0]))
-        await queries.install()
-        await queries.optimize_autovacuum()
-        return connections
-
-    async def fill() -> None:
-        queries = Queries(AsyncpgDriver(connections[0]))
-        for start in range(0, scale.jobs, _AT_ONCE):
-            part = range(start, min(start + _AT_ONCE, scale.jobs))
-            await queries.enqueue([_QUEUE] * len(part), [body(number) for number in part], [0] * len(part))
-
-    async def work() -> Timing:
-        managers = [QueueManager(Queries(AsyncpgDriver(connection))) for connection in connections]
-        left = scale.jobs
-
-        async def finish(_: Any) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                for manager in managers:
-                    manager.shutdown.set()
-
-        for manager in managers:
-            manager.entrypoint(_QUEUE, accepts_context=False)(finish)
-        started = time.perf_counter()
-        await asyncio.gather(*[manager.run(batch_size=scale.batch) for manager in managers])
-        took = time.perf_counter() - started
-        rest = await connections[0].fetchval("SELECT count(*) FROM pgqueuer")
-        assert rest == 0, f"pgqueuer left {rest} jobs"
-        return Timing(took, scale.jobs)
-
-    async def close() -> None:
+        connections = [await asyncpg.connect(plain, host=socket, port=urlsplit(url).port) for _ in range(count)]
+        yield cls(connections)
         for connection in connections:
             await connection.close()
 
-    with host.database() as url, _loop() as run:
-        connections = run(open(url))
-        try:
-            yield from _turns(scale, gauge, run, url, fill, work)
-        finally:
-            run(close())
+    def _queries(self) -> list[Any]:
+        """Anew for each turn: a driver is not used again when its manager has ended."""
+        from pgqueuer.db import AsyncpgDriver
+        from pgqueuer.queries import Queries
+
+        return [Queries(AsyncpgDriver(connection)) for connection in self._connections]
+
+    async def install(self) -> None:
+        (queries,) = self._queries()
+        await queries.install()
+        await queries.optimize_autovacuum()
+
+    async def fill(self, jobs: int) -> None:
+        (queries,) = self._queries()
+        for start in range(0, jobs, _AT_ONCE):
+            part = range(start, min(start + _AT_ONCE, jobs))
+            await queries.enqueue([_QUEUE] * len(part), [body(number) for number in part], [0] * len(part))
+
+    async def work(self, batch: int, tally: _Tally) -> None:
+        from pgqueuer.qm import QueueManager
+
+        async def finish(_: Any) -> None:
+            tally.add()
+
+        async def stop_all() -> None:
+            await tally.wait()
+            for manager in managers:
+                manager.shutdown.set()
+
+        managers = [QueueManager(queries) for queries in self._queries()]
+        for manager in managers:
+            manager.entrypoint(_QUEUE, accepts_context=False)(finish)
+        await asyncio.gather(stop_all(), *[manager.run(batch_size=batch) for manager in managers])
+
+    async def left(self) -> int:
+        return int(await self._connections[0].fetchval("SELECT count(*) FROM pgqueuer"))
 
 
-def _procrastinate(host: Host, scale: Scale, gauge: Gauge) -> Turns:
-    """A worker and a connection each, no listening, uvloop; a single worker with as many tasks at a time is slower."""
-    import procrastinate
+class _Procrastinate:
+    """A worker and a connection each, no listening; a single worker with as many tasks at a time is slower."""
 
-    jobs = max(1, scale.jobs // _SLOWER)
+    def __init__(self, app: Any, connector: Any, count: int) -> None:
+        self._app, self._connector, self._count = app, connector, count
+        self._tally: _Tally | None = None
+        self._task = app.task(name="nothing", queue=_QUEUE)(self._nothing)
 
-    async def nothing(**_: Any) -> None:
-        """A task's work."""
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, url: str, count: int) -> AsyncIterator[_Session]:
+        import procrastinate
 
-    async def open() -> None:
-        await app.open_async()
-        await app.schema_manager.apply_schema_async()
+        connector = procrastinate.PsycopgConnector(conninfo=url, min_size=count, max_size=count)
+        app = procrastinate.App(connector=connector)
+        session = cls(app, connector, count)
+        async with app.open_async():
+            yield session
 
-    async def fill() -> None:
-        await task.batch_defer_async(*[payload(number) for number in range(jobs)])
+    async def install(self) -> None:
+        await self._app.schema_manager.apply_schema_async()
 
-    async def work() -> Timing:
-        started = time.perf_counter()
-        workers = [
-            app.run_worker_async(queues=[_QUEUE], wait=False, listen_notify=False, install_signal_handlers=False)
-            for _ in range(scale.connections)
-        ]
-        await asyncio.gather(*workers)
-        return Timing(time.perf_counter() - started, jobs)
+    async def fill(self, jobs: int) -> None:
+        await self._task.batch_defer_async(*[payload(number) for number in range(jobs)])
 
-    with host.database() as url, _loop() as run:
-        connector = procrastinate.PsycopgConnector(conninfo=url, min_size=scale.connections, max_size=scale.connections)
-        app = procrastinate.Application(connector=connector)
-        task = app.task(name="nothing", queue=_QUEUE)(nothing)
-        run(open())
-        try:
-            yield from _turns(scale, gauge, run, url, fill, work)
-            (left,) = run(connector.execute_query_all_async("SELECT count(*) AS jobs FROM procrastinate_jobs WHERE status <> 'succeeded'"))
-            assert left["jobs"] == 0, f"procrastinate left {left['jobs']} jobs"
-        finally:
-            run(app.close_async())
+    async def work(self, _batch: int, tally: _Tally) -> None:
+        self._tally = tally
+        options = {"queues": [_QUEUE], "wait": False, "listen_notify": False, "install_signal_handlers": False}
+        await asyncio.gather(*[self._app.run_worker_async(**options) for _ in range(self._count)])
 
+    async def left(self) -> int:
+        query = "SELECT count(*) AS jobs FROM procrastinate_jobs WHERE status <> 'succeeded'"
+        (row,) = await self._connector.execute_query_all_async(query)
+        return int(row["jobs"])
 
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
-
-
-@contextmanager
-def _loop() -> Iterator[Run]:
-    quiet = [logging.getLogger(name) for name in ("pgqueuer", "procrastinate")]
-    levels = [logger.level for logger in quiet]
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-        for logger in quiet:
-            logger.setLevel(logging.ERROR)
-        try:
-            yield loop.run
-        finally:
-            for logger, level in zip(quiet, levels, strict=True):
-                logger.setLevel(level)
+    async def _nothing(self, **_: Any) -> None:
+        assert self._tally is not None
+        self._tally.add()
 
 
-def _turns(
-    scale: Scale,
-    gauge: Gauge,
-    run: Run,
-    url: str,
-    fill: Callable[[], Coroutine[Any, Any, None]],
-    work: Callable[[], Coroutine[Any, Any, Timing]],
-) -> Turns:
-    for turn in range(1 + scale.consumer_turns):
-        run(fill())
-        settle(url)
-        timing = run(work())
-        if turn:  # the first was for warming up
-            yield {gauge: timing}
-
-
-ALL: dict[str, tuple[tuple[str, ...], Peer]] = {
-    "pgqueuer": (("pgqueuer", "asyncpg"), _pgqueuer),
-    "procrastinate": (("procrastinate",), _procrastinate),
+ALL = {
+    "pgqueuer": _Kind(("pgqueuer", "asyncpg"), _Pgqueuer.open, slower=1),
+    "procrastinate": _Kind(("procrastinate",), _Procrastinate.open, slower=20),  # it takes its jobs one by one
 }

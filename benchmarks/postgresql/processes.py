@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from functools import partial
 from statistics import median
 
 import rowq
 from benchmarks.cores import Cores
 from benchmarks.harness import Bar, Bench, Chapter, Claim, Gauge, Scores, Timing
 from benchmarks.payload import payloads
-from benchmarks.postgresql.together import QUEUE
+from benchmarks.postgresql import callers
+from benchmarks.postgresql.status_column import QUEUE
 from benchmarks.scale import Scale
 from benchmarks.servers import Host, on_postgresql
+from benchmarks.together import Processes
 
 NAME, TITLE = "postgresql-processes", "PostgreSQL: two processes of callers beside one"
 
@@ -27,7 +25,6 @@ _ONE, _TWO = "one process", "two processes"
 _ENOUGH, _SATURATED = 1.3, 85
 _AT_REST = 15
 """What the cores may do while we rest, in percent. With more than that, others keep them busy, and full cores prove nothing of rowq."""
-_PATIENCE = 30
 
 
 def run(bench: Bench) -> Chapter:
@@ -70,52 +67,21 @@ def _busy_at_rest(seconds: float) -> float:
 
 
 def _round(host: Host, scale: Scale) -> dict[str, dict[Gauge, float]]:
-    with host.database() as url, ExitStack() as stack:
+    with host.database() as url:
         with rowq.connect(url) as broker:
             broker.configure(QUEUE, audit=False)
             broker.send_many(QUEUE, payloads(scale.few))
-        pair = [stack.enter_context(_process(url, scale.callers)) for _ in range(2)]
-        sums = {_ONE: Timing(0, 0), _TWO: Timing(0, 0)}
+        sums: dict[str, dict[Gauge, Timing]] = {_ONE: {}, _TWO: {}}
         busy: dict[str, list[float]] = {_ONE: [], _TWO: []}
-        for turn in range(scale.load_turns):
-            alone = pair[turn % 2]
-            for name, workers in ((_ONE, [alone]), (_TWO, pair)):
-                cores = Cores()
-                sums[name] += _turn(workers, scale.process_seconds)
-                busy[name].append(min(cores.busy()))
-        return {name: {CYCLE: sums[name].reading(CYCLE), BUSY: median(busy[name])} for name in sums}
-
-
-def _turn(workers: list[subprocess.Popen[str]], seconds: float) -> Timing:
-    started = time.perf_counter()
-    for worker in workers:
-        _tell(worker, f"{seconds}")
-    messages = sum(int(_answer(worker)) for worker in workers)
-    return Timing(time.perf_counter() - started, messages)
-
-
-@contextmanager
-def _process(url: str, callers: int) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "benchmarks.postgresql.together", url, str(callers)]
-    here = Path(__file__).parents[2]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=here) as process:
-        try:
-            assert _answer(process) == "ready"
-            yield process
-            _tell(process, "")
-            process.wait(_PATIENCE)
-        finally:
-            process.kill()
-
-
-def _tell(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdin is not None
-    process.stdin.write(f"{line}\n")
-    process.stdin.flush()
-
-
-def _answer(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline().strip()
-    assert line, "the process has ended before its time"
-    return line
+        with Processes(callers.WORK, [(url, scale.callers)] * 2) as pair:
+            pair.turn(scale.process_seconds / 5)
+            for number in range(scale.load_turns):
+                for name, members in ((_ONE, [number % 2]), (_TWO, [0, 1])):
+                    cores = Cores()
+                    taken = host.turn(CYCLE, partial(pair.turn, scale.process_seconds, *members))
+                    busy[name].append(min(cores.busy()))
+                    sums[name] = {gauge: sums[name].get(gauge, Timing(0, 0)) + timing for gauge, timing in taken.items()}
+        return {
+            name: {**{gauge: timing.reading(gauge) for gauge, timing in each.items()}, BUSY: median(busy[name])}
+            for name, each in sums.items()
+        }

@@ -17,7 +17,7 @@ from benchmarks.harness import Bar, Bench, Chapter, Claim, Gauge, Scores
 from benchmarks.payload import payloads
 from benchmarks.postgresql.held import held_snapshot
 from benchmarks.scale import FULL, Scale
-from benchmarks.servers import Host, on_postgresql
+from benchmarks.servers import SERVER_CPU, Host, on_postgresql
 from benchmarks.together import Crew
 
 NAME, TITLE = "postgresql-snapshot", "PostgreSQL: receive while another connection holds a snapshot"
@@ -40,6 +40,13 @@ class Receive(NamedTuple):
     messages: int
 
 
+class Spent(NamedTuple):
+    """What the server's processes had spent, so many seconds after the beginning."""
+
+    seconds: float
+    cpu: float
+
+
 def run(bench: Bench) -> Chapter:
     return on_postgresql(bench, NAME, TITLE, _measure)
 
@@ -50,9 +57,9 @@ def _measure(bench: Bench, host: Host) -> Chapter:
     bench.progress.expect(bench.rounds)
     for number in range(bench.rounds):
         bench.progress.step(f"round {number + 1} of {bench.rounds}, {_LEASES * scale.lease_seconds:g} s or more")
-        receives = _round(host, scale)
-        processed.append(sum(receive.messages for receive in receives))
-        for name, readings in _tenths(receives).items():
+        load = _round(host, scale)
+        processed.append(sum(receive.messages for receive in load.receives))
+        for name, readings in _tenths(load.receives, load.spent).items():
             scores.add(name, readings)
     is_measured = scale.held >= FULL.held
     claims = [
@@ -68,21 +75,23 @@ def _measure(bench: Bench, host: Host) -> Chapter:
     return Chapter(NAME, TITLE, scores.series(), claims, notes)
 
 
-def _round(host: Host, scale: Scale) -> list[Receive]:
+def _round(host: Host, scale: Scale) -> _Load:
     with host.database() as url, rowq.connect(url) as broker:
         broker.configure(_QUEUE, audit=False, lease=scale.lease_seconds)
-        for_a_moment = _Load(broker, scale, lambda seconds, messages: seconds > scale.lease_seconds / 8)
+        for_a_moment = _Load(host, broker, scale, lambda seconds, messages: seconds > scale.lease_seconds / 8)
         for_a_moment.run()
         with held_snapshot(url):
-            load = _Load(broker, scale, lambda seconds, messages: seconds > _LEASES * scale.lease_seconds and messages >= scale.held)
+            enough = _LEASES * scale.lease_seconds
+            load = _Load(host, broker, scale, lambda seconds, messages: seconds > enough and messages >= scale.held)
             load.run()
-        return load.receives
+        return load
 
 
 class _Load:
     """Consumers that go on until enough has been done."""
 
-    def __init__(self, broker: rowq.Broker, scale: Scale, is_enough: Callable[[float, int], bool]) -> None:
+    def __init__(self, host: Host, broker: rowq.Broker, scale: Scale, is_enough: Callable[[float, int], bool]) -> None:
+        self._host = host
         self._broker = broker
         self._scale = scale
         self._is_enough = is_enough
@@ -90,6 +99,7 @@ class _Load:
         self._seen: list[list[Receive]] = [[] for _ in range(scale.connections)]
         self._done = [0] * scale.connections
         self._began = 0.0
+        self.spent: list[Spent] = []
 
     @property
     def receives(self) -> list[Receive]:
@@ -108,27 +118,40 @@ class _Load:
             assert not taken, "a lease was lost: the machine is too slow for leases as short as these"
         return self._done[number]
 
+    def _look(self) -> None:
+        """At what the server's processes have spent, now and then."""
+        seconds = time.perf_counter() - self._began
+        if not self.spent or seconds > self.spent[-1].seconds + self._scale.lease_seconds / 10:
+            self.spent.append(Spent(seconds, self._host.cpu()))
+
     def _receive(self, number: int) -> list[rowq.Delivery]:
+        if number == 0:
+            self._look()
         began = time.perf_counter()
         taken = self._broker.receive(_QUEUE, max=self._scale.batch)
         self._seen[number].append(Receive(began - self._began, time.perf_counter() - began, len(taken)))
         return taken
 
 
-def _tenths(receives: list[Receive]) -> dict[str, dict[Gauge, float]]:
+def _tenths(receives: list[Receive], spent: list[Spent]) -> dict[str, dict[Gauge, float]]:
     tenth = max(receive.began + receive.took for receive in receives) / 10
+    first, last = [look for look in spent if look.seconds < 2 * tenth], [look for look in spent if look.seconds >= 8 * tenth]
     return {
-        _FIRST: _readings([receive for receive in receives if receive.began < tenth], tenth),
-        _LAST: _readings([receive for receive in receives if receive.began >= 9 * tenth], tenth),
+        _FIRST: _readings([receive for receive in receives if receive.began < tenth], first, tenth),
+        _LAST: _readings([receive for receive in receives if receive.began >= 9 * tenth], last, tenth),
     }
 
 
-def _readings(receives: list[Receive], seconds: float) -> dict[Gauge, float]:
+def _readings(receives: list[Receive], spent: list[Spent], seconds: float) -> dict[Gauge, float]:
+    """`spent`: looked at a little longer than the tenth, since that is seldom."""
+    messages = sum(receive.messages for receive in receives)
+    busy = (spent[-1].cpu - spent[0].cpu) / (spent[-1].seconds - spent[0].seconds)
     times = [receive.took * 1e6 for receive in receives]
     some = [receive.took * 1e6 for receive in receives if receive.messages]
     none = [receive.took * 1e6 for receive in receives if not receive.messages]
     return {
-        RATE: sum(receive.messages for receive in receives) / seconds,
+        RATE: messages / seconds,
+        SERVER_CPU: busy * seconds / messages * 1e6,
         MEAN: fmean(times),
         SLOW: quantiles(times, n=100)[-1],
         FULL_MEAN: fmean(some),

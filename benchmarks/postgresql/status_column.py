@@ -94,6 +94,13 @@ class StatusColumn:
         """How many were still picked."""
         return self._cursor.execute(self._finish, ([id for id, _ in jobs],)).rowcount
 
+    def take(self, most: int) -> int:
+        """Claims and finishes up to so many, and tells how many it were."""
+        jobs = self.claim(most)
+        finished = self.finish(jobs)
+        assert finished == len(jobs)
+        return finished
+
     def close(self) -> None:
         self._connection.close()
 

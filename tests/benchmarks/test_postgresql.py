@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
 
 from benchmarks.harness import Bar, Gauge, Scores
 from benchmarks.postgresql import peers, processes, snapshot, status_column
 from benchmarks.postgresql.held import held_snapshot
-from benchmarks.postgresql.snapshot import Receive
+from benchmarks.postgresql.snapshot import Receive, Spent
 from benchmarks.postgresql.status_column import StatusColumn
-from benchmarks.servers import Host
+from benchmarks.servers import SERVER_CPU, Host
 from tests.benchmarks.tiny import TINY
 from tests.support.asking import ask
 from tests.support.servers import shared_postgresql
@@ -41,11 +43,11 @@ def test_a_status_column_gives_each_job_once_in_order_and_finishes_it_its_way(fi
 
 
 @pytest.mark.parametrize("name", peers.ALL)
-def test_a_peer_works_off_all_that_it_is_given_turn_by_turn(name: str, host: Host) -> None:
+def test_a_peer_works_off_all_that_it_is_given_turn_by_turn(name: str, host: Host, tmp_path: Path) -> None:
     peer = peers.present().get(name)
     if peer is None:
         pytest.skip(f"{name} is not installed")
-    turns = list(peer(host, TINY, RATE))
+    turns = list(peer(host, TINY, RATE, tmp_path))
     assert len(turns) == TINY.consumer_turns
     assert all(turn[RATE].messages > 0 and turn[RATE].seconds > 0 for turn in turns)
 
@@ -68,11 +70,13 @@ def test_what_dies_under_a_held_snapshot_cannot_be_cleaned_away(host: Host) -> N
 def test_the_tenths_are_of_the_time_and_know_empty_receives() -> None:
     quick = [Receive(second / 10, 0.001, 100 * (second % 2)) for second in range(90)]
     slow = [Receive(9 + second / 10, 0.004, 100 * (second % 2)) for second in range(10)]
-    tenths = snapshot._tenths([*quick, *slow])
+    spent = [Spent(second / 2, min(second, 16) / 4 + max(0, second - 16) / 2) for second in range(20)]
+    tenths = snapshot._tenths([*quick, *slow], spent)
     first, last = tenths["first tenth"], tenths["last tenth"]
     assert first[snapshot.MEAN] == pytest.approx(1_000) and last[snapshot.MEAN] == pytest.approx(4_000)
     assert last[snapshot.EMPTY_MEAN] == pytest.approx(4_000) and last[snapshot.SLOW] == pytest.approx(4_000)
     assert first[snapshot.RATE] == pytest.approx(500, rel=0.02)
+    assert first[SERVER_CPU] == pytest.approx(1_000, rel=0.02) and last[SERVER_CPU] == pytest.approx(2_000, rel=0.02)
 
 
 @pytest.mark.parametrize(
