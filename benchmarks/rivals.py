@@ -1,7 +1,7 @@
 """The peers: other queues of PyPI that live in a SQLite file, each behind the same two verbs.
 
 All run with `synchronous = NORMAL`, as rowq does beside them: litequeue by its own choice, the other two because we set it. Left to
-themselves those sync every commit.
+themselves those sync every commit. All are given the same object and give it back; litequeue, which takes text, as JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def _litequeue(room: Path) -> Iterator[Rival]:
     queue = LiteQueue(room / "litequeue.db")
 
     def finish_one(_: int) -> None:
-        queue.done(queue.pop().message_id)
+        message = queue.pop()
+        json.loads(message.data)
+        queue.done(message.message_id)
 
     yield Rival(lambda number: queue.put(json.dumps(payload(number))), finish_one)
     queue.conn.close()
@@ -77,8 +79,16 @@ def _huey(room: Path) -> Iterator[Rival]:
     huey.storage.close()
 
 
+LITEQUEUE, PERSIST_QUEUE, HUEY = "litequeue", "persist-queue", "huey (no ack)"
 ALL: dict[str, tuple[str, Opening]] = {
-    "litequeue": ("litequeue", _litequeue),
-    "persist-queue": ("persistqueue", _persist_queue),
-    "huey (no ack)": ("huey", _huey),
+    LITEQUEUE: ("litequeue", _litequeue),
+    PERSIST_QUEUE: ("persistqueue", _persist_queue),
+    HUEY: ("huey", _huey),
 }
+LACKS = {
+    LITEQUEUE: "no leases (what a dead worker took stays taken), and what is done stays in its table; it sets synchronous = NORMAL itself",
+    PERSIST_QUEUE: "no leases (what a dead worker took comes back when the queue is opened again), and what is acked stays in its table; "
+    "it has no setting for durability, so the benchmark sets synchronous = NORMAL on its connection",
+    HUEY: "no ack: a task that was taken is gone if its worker dies; its setting is all or nothing, so the benchmark sets NORMAL here too",
+}
+"""What each does not do, and how it comes to the durability that all have here."""

@@ -31,7 +31,7 @@ BARS = {
     "concurrency": [Bar("at least", 10), Bar("at least", 3)],
     "batches": [Bar("at least", 60), Bar("at most", 140)],
     "consumers": [Bar("at least", 70)],
-    "single": [Bar("at least", 80), Bar("at least", 2)],
+    "single": [Bar("at least", 80), *[Bar("at least", times) for times in (1, 2, 0.8, 1)]],
     "depth": [Bar("at most", 130)] * 3,
     "transfer": [Bar("at most", 200)] * 2,
     "http": [Bar("at least", 60), Bar("at least", 100), Bar("at least", 25)],
