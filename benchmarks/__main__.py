@@ -11,7 +11,7 @@ import typer
 from rich import progress
 from rich.console import Console
 
-from benchmarks import batches, concurrency, consumers, depth, http, machine, mariadb, record, remote, single, transfer
+from benchmarks import against, batches, concurrency, consumers, depth, http, machine, mariadb, record, remote, single, transfer
 from benchmarks.harness import Bench, Chapter, Progress
 from benchmarks.postgresql import batches as postgresql_batches
 from benchmarks.postgresql import callers as postgresql_callers
@@ -42,12 +42,24 @@ BENCHMARKS: dict[str, Callable[[Bench], Chapter]] = {
     spark.NAME: spark.run,
 }
 
+_ROUNDS = 3
+_AGAINST = "against"
+
 
 def main(
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help=f"Only one of {', '.join(BENCHMARKS)}; may be repeated.")
     ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often the contestants take turns.")] = 3,
+    commit: Annotated[
+        str | None,
+        typer.Option("--against", metavar="COMMIT", help="Compare the CPU time of that commit with this tree's; with --only, too."),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            "--rounds", min=1, help=f"How often the contestants take turns: 3 times, and {against.ROUNDS} times against a commit."
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes: to see that it runs. The bars are not meant for them.")] = False,
     folder: Annotated[Path | None, typer.Option("--folder", help="Where the databases are put: a real disk.", show_default=False)] = None,
 ) -> None:
@@ -55,12 +67,13 @@ def main(
 
     Exits with 1 if a bar was missed. A whole run at full size is recorded in benchmarks/results.
     """
-    names = only or list(BENCHMARKS)
+    names = only or ([] if commit else list(BENCHMARKS))
     if unknown := [name for name in names if name not in BENCHMARKS]:
         raise typer.BadParameter(f"there is no {unknown[0]!r}: choose of {', '.join(BENCHMARKS)}", param_hint="--only")
     out = Console()
     started = time.monotonic()
-    with scratch(folder) as place, _Bar(names) as shown:
+    scale = QUICK if quick else FULL
+    with scratch(folder) as place, _Bar([*names, *([_AGAINST] if commit else [])]) as shown:
         facts = machine.facts(place.folder)
         out.print(" · ".join(f"{name} {fact}" for name, fact in facts.items()), highlight=False)
         if facts["file system"] in ("tmpfs", "ramfs"):
@@ -68,15 +81,18 @@ def main(
         chapters = []
         for name in names:
             shown.begin(name)
-            chapters.append(BENCHMARKS[name](Bench(QUICK if quick else FULL, rounds, place, shown)))
+            chapters.append(BENCHMARKS[name](Bench(scale, rounds or _ROUNDS, place, shown)))
+        if commit:
+            shown.begin(_AGAINST)
+            chapters.append(against.compare(commit, rounds or (2 if quick else against.ROUNDS), scale.against, shown))
     for chapter in chapters:
         out.print(*to_rich(chapter), "")
     missed = [claim.what for chapter in chapters for claim in chapter.claims if claim.holds is False]
     out.print(f"{time.monotonic() - started:.0f} s; missed: {'; '.join(missed) or 'nothing'}", highlight=False)
-    if quick or only:
+    if quick or only or commit:
         out.print("Not recorded: only a whole run at full size is.")
     else:
-        files = record.write(chapters, facts, f"python -m benchmarks --rounds {rounds}", rounds)
+        files = record.write(chapters, facts, f"python -m benchmarks --rounds {rounds or _ROUNDS}", rounds or _ROUNDS)
         out.print(f"Recorded: {', '.join(file.name for file in files)} in benchmarks/results", highlight=False)
     if missed and not quick:
         raise typer.Exit(1)

@@ -9,13 +9,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 import psutil
 
 import rowq
+from benchmarks.cores import cpu_of_server
+from benchmarks.together import Processes, Turning
 
 PAYLOAD = {"order": 17, "total": 12.5, "customer": "ada@example.com"}
 HEADERS = {"trace": "4bf92f3577b34da6a3ce929d0e0e4736", "tenant": "acme"}
@@ -26,20 +29,25 @@ class Figure(NamedTuple):
 
     cpu_us: float
     wall_us: float
+    server_us: float
+    """CPU time of the database server's processes; 0 where there is none."""
 
 
 Measure = Callable[[str, float], Figure]
 """On the empty database of that URL, at that scale."""
 
 
-def in_process(work: Callable[[rowq.Broker, int], None], count: int, *, full: int = 0) -> Measure:
+_database_server = 0
+"""Its process."""
+
+
+def in_process(work: Callable[[rowq.Broker, int], None], count: int, *, full: int = 0, options: str = "") -> Measure:
     """`full`: how many messages wait in the queue for each one that is counted."""
 
     def measure(url: str, scale: float) -> Figure:
         total = max(100, int(count * scale) // 100 * 100)
-        with rowq.connect(url) as broker:
-            for _ in range(0, total * full, 1_000):
-                broker.send_many("work", [PAYLOAD] * 1_000)
+        with rowq.connect(url + options) as broker:
+            _fill(broker, total * full)
             work(broker, 100)
             stop = _started(time.process_time)
             work(broker, total)
@@ -48,10 +56,48 @@ def in_process(work: Callable[[rowq.Broker, int], None], count: int, *, full: in
     return measure
 
 
+def _fill(broker: rowq.Broker, count: int) -> None:
+    for _ in range(0, count, 1_000):
+        broker.send_many("work", [PAYLOAD] * 1_000)
+
+
 def _started(cpu: Callable[[], float]) -> Callable[[int], Figure]:
     """Starts the clocks; the function that it returns stops them, after that many messages."""
+    server_before = cpu_of_server(_database_server)  # outside of the other two, since it takes a moment
     cpu_before, before = cpu(), time.perf_counter()
-    return lambda count: Figure((cpu() - cpu_before) / count * 1e6, (time.perf_counter() - before) / count * 1e6)
+
+    def stop(count: int) -> Figure:
+        spent = (cpu() - cpu_before, time.perf_counter() - before, cpu_of_server(_database_server) - server_before)
+        return Figure(*[seconds / count * 1e6 for seconds in spent])
+
+    return stop
+
+
+def by_processes(work: str, count: int, *, audit: bool, full: int = 0) -> Measure:
+    """By three processes, each with a broker and one thread."""
+
+    def measure(url: str, scale: float) -> Figure:
+        each = max(100, int(count * scale) // 300 * 100)
+        with rowq.connect(url) as broker:
+            broker.configure("work", audit=audit)
+            _fill(broker, 3 * each * full)
+        with Processes("benchmarks.against_work:client", [(url, work)] * 3) as processes:
+            processes.turn(100)
+            stop = _started(processes.cpu)
+            return stop(processes.turn(each).messages)
+
+    return measure
+
+
+@asynccontextmanager
+async def client(url: str, work: str) -> AsyncIterator[Turning]:
+    with rowq.connect(url) as broker:
+
+        async def turn(count: float) -> int:
+            {"send": _send_many, "receive": _receive_many}[work](broker, int(count))
+            return int(count)
+
+        yield turn
 
 
 def _send(broker: rowq.Broker, count: int) -> None:
@@ -211,14 +257,22 @@ _OVER_HTTP: dict[str, Measure] = {
     "send 100": over_http(_batches, 300, each=100),
     "receive + ack": over_http(_plain, 4_000, settle=True),
 }
+_BY_PROCESSES: dict[str, Measure] = {
+    f"3 processes {name}, {'audit' if audit else 'no audit'}": by_processes(work, count, audit=audit, full=full)
+    for name, work, count, full in (("send_many(100)", "send", 150_000, 0), ("receive(100) + ack_many", "receive", 90_000, 2))
+    for audit in (True, False)
+}
 WORK: dict[str, Measure] = {
     **{f"sqlite {name}": measure for name, measure in _IN_PROCESS.items()},
+    "sqlite send, durability normal": in_process(_send, 6_000, options="?durability=normal"),
+    "sqlite receive + ack, durability normal": in_process(_receive, 4_000, full=2, options="?durability=normal"),
     **{f"http {name}": measure for name, measure in _OVER_HTTP.items()},
-    **{f"postgresql {name}": measure for name, measure in _IN_PROCESS.items()},
+    **{f"postgresql {name}": measure for name, measure in (_IN_PROCESS | _BY_PROCESSES).items()},
     **{f"mariadb {name}": measure for name, measure in _IN_PROCESS.items()},
 }
 
 
 if __name__ == "__main__":
-    _, name, url, scale = sys.argv
+    _, name, url, scale, server = sys.argv
+    _database_server = int(server)
     sys.stdout.write(json.dumps(WORK[name](url, float(scale))._asdict()))

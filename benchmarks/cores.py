@@ -32,7 +32,12 @@ def _spent() -> list[dict[str, float]]:
 
 
 def cpu_of_server(pid: int) -> float:
-    """Seconds that a process has spent, and all that it started: those that have ended, such as backends, are in its own count."""
+    """Seconds that a process has spent, and all that it started: those that have ended, such as backends, are in its own count.
+
+    0 for no process.
+    """
+    if not pid:
+        return 0.0
     server = psutil.Process(pid)
     while True:
         before = server.cpu_times()

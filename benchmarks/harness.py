@@ -22,7 +22,7 @@ class Gauge(NamedTuple):
     """What is read off a contestant, and in which unit."""
 
     what: str
-    unit: Literal["/s", "µs", "MB", "%"]
+    unit: Literal["/s", "µs", "MB", "%", "x"]
 
 
 class Timing(NamedTuple):

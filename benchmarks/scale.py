@@ -51,6 +51,8 @@ class Scale(NamedTuple):
     """Of a stream, in a turn."""
     few_a_batch: int = 200
     many_a_batch: int = 20_000
+    against: float = 0.3
+    """Of the work that compares two commits, in a round."""
 
 
 FULL = Scale()
@@ -78,4 +80,5 @@ QUICK = Scale(
     drained_batches=2,
     few_a_batch=50,
     many_a_batch=2_000,
+    against=0.02,
 )

@@ -48,9 +48,14 @@ class Host:
         finally:
             self._server.drop_database(name)
 
+    @property
+    def pid(self) -> int:
+        """0 for a server that is not ours."""
+        return self._server.pid if isinstance(self._server, OwnServer) else 0
+
     def cpu(self) -> float:
-        """Seconds that its processes have spent; none are known of a server that is not ours."""
-        return cpu_of_server(self._server.pid) if isinstance(self._server, OwnServer) else 0.0
+        """Seconds that its processes have spent."""
+        return cpu_of_server(self.pid)
 
     def turn(self, gauge: Gauge, work: Callable[[], Timing], cpu: Gauge = SERVER_CPU) -> Turn:
         """What the work took, and what the server's processes took meanwhile."""

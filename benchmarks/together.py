@@ -1,7 +1,8 @@
 """Threads, and processes, that work at the same time, turn after turn.
 
 `python -m benchmarks.together MODULE:WORK ARGUMENTS` is such a process: it enters the work, an asynchronous context manager, with arguments
-in JSON, and answers a line with a line: told a number, it does a turn of that size and says how many messages it was. An empty one ends it.
+in JSON, and answers a line with a line: told a number, it does a turn of that size and says how many messages it was, and what CPU time the
+process has spent since it began. An empty line ends it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psutil
 import uvloop
 
 from benchmarks.harness import Timing
@@ -61,6 +61,7 @@ class Processes:
     def __init__(self, work: str, arguments: Sequence[Sequence[object]]) -> None:
         self._commands = [[sys.executable, "-m", "benchmarks.together", work, json.dumps(each)] for each in arguments]
         self._processes: list[subprocess.Popen[str]] = []
+        self._cpu: dict[int, float] = {}
         self._stack = ExitStack()
 
     def turn(self, size: float, *members: int) -> Timing:
@@ -68,14 +69,17 @@ class Processes:
         working = [self._processes[member] for member in members] or self._processes
         started = time.perf_counter()
         for process in working:
-            _tell(process, f"{size}")
-        messages = sum(int(_answer(process)) for process in working)
-        return Timing(time.perf_counter() - started, messages)
+            assert process.stdin is not None
+            process.stdin.write(f"{size}\n")
+            process.stdin.flush()
+        answers = [_answer(process).split() for process in working]
+        took = time.perf_counter() - started
+        self._cpu.update({process.pid: float(cpu) for process, (_, cpu) in zip(working, answers, strict=True)})
+        return Timing(took, sum(int(messages) for messages, _ in answers))
 
     def cpu(self) -> float:
-        """Seconds that they have spent."""
-        spent = [psutil.Process(process.pid).cpu_times() for process in self._processes]
-        return sum(float(times.user + times.system) for times in spent)
+        """Seconds that they had spent at the end of their last turns."""
+        return sum(self._cpu.values())
 
     def __enter__(self) -> Self:
         here = Path(__file__).parents[1]
@@ -101,12 +105,6 @@ def shares(total: int, parts: int) -> list[int]:
     return [total // parts + (part < total % parts) for part in range(parts)]
 
 
-def _tell(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdin is not None
-    process.stdin.write(f"{line}\n")
-    process.stdin.flush()
-
-
 def _answer(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     line = process.stdout.readline().strip()
@@ -118,7 +116,7 @@ async def _obey(work: Work, arguments: list[object]) -> None:
     async with work(*arguments) as turn:
         print("ready", flush=True)
         while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
-            print(await turn(float(line)), flush=True)
+            print(await turn(float(line)), time.process_time(), flush=True)
 
 
 if __name__ == "__main__":
