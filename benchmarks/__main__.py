@@ -112,6 +112,7 @@ class _Bar(Progress):
         self._tasks = {name: self._shown.add_task(name, total=None, start=False) for name in names}
         self._now = names[0]
         self._begun = 0
+        self._started = time.monotonic()
 
     def __enter__(self) -> _Bar:
         self._shown.start()
@@ -124,6 +125,8 @@ class _Bar(Progress):
         self._finish()
         self._now, self._begun = name, 0
         self._shown.start_task(self._tasks[name])
+        if not self._shown.console.is_terminal:  # where no bar is drawn
+            self._shown.console.print(f"{time.monotonic() - self._started:4.0f} s: {name}", highlight=False)
 
     def expect(self, steps: int) -> None:
         self._shown.update(self._tasks[self._now], total=self._begun + steps)

@@ -43,6 +43,7 @@ class Scale(NamedTuple):
     process_seconds: float = 1
     """Of callers, in a turn."""
     endurance_seconds: float = 300
+    """A minute for each fifth: autovacuum looks once a minute, and before that the ready table only grows."""
     read_rows: int = 1_000_000
     """Of a table that Spark reads, in a turn."""
     written_rows: int = 200_000

@@ -64,6 +64,18 @@ class Host:
         return {gauge: timing, cpu: Timing(self.cpu() - before, timing.messages)}
 
 
+@contextmanager
+def held_snapshot(url: str) -> Iterator[None]:
+    """As a report or a forgotten session on PostgreSQL holds one: nothing that dies meanwhile may be cleaned away."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("SELECT count(*) FROM pg_class")  # the first query takes the snapshot
+        yield
+        still = connection.execute("SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE pid = pg_backend_pid()").fetchone()
+        assert still == (True,), "the snapshot was lost on the way"
+        connection.execute("COMMIT")
+
+
 Measure = Callable[[Bench, Host], Chapter]
 
 

@@ -14,10 +14,9 @@ import rowq
 from benchmarks.harness import Bar, Bench, Chapter, Claim, Contestant, Gauge, Scores, Turns, interleave
 from benchmarks.payload import SIZE, body, payloads
 from benchmarks.postgresql import peers, status_column
-from benchmarks.postgresql.held import held_snapshot
 from benchmarks.postgresql.status_column import StatusColumn
 from benchmarks.scale import Scale
-from benchmarks.servers import SERVER_CPU, Host, on_postgresql
+from benchmarks.servers import SERVER_CPU, Host, held_snapshot, on_postgresql
 from benchmarks.together import Processes, Turning, shares
 
 NAME, TITLE = "postgresql-batches", "PostgreSQL: receive and ack in batches, by several connections"
@@ -50,7 +49,7 @@ def _measure(bench: Bench, host: Host) -> Chapter:
         {
             _OURS: lambda room: _ours(host, scale, audit=False),
             _AUDITED: lambda room: _ours(host, scale, audit=True),
-            **{name: _contestant(_status, host, scale, finish) for name, finish in _WAYS.items()},
+            **{name: _contestant(host, scale, finish) for name, finish in _WAYS.items()},
             **{name: partial(peer, host, scale, FRESH) for name, peer in present.items()},
         },
     )
@@ -58,7 +57,7 @@ def _measure(bench: Bench, host: Host) -> Chapter:
         bench,
         {
             _OURS: lambda room: _ours(host, scale, audit=False, is_worn=True),
-            **{name: _contestant(_status, host, scale, _WAYS[name], is_worn=True) for name in (_KEPT, _GONE)},
+            _KEPT: lambda room: _status(host, scale, status_column.KEEP, is_worn=True),
         },
     )
     notes = [
@@ -80,14 +79,13 @@ def _claims(fresh: Scores, worn: Scores, present: list[str]) -> list[Claim]:
         Claim("fresh: to the one that deletes and logs", "x", fresh.ratio(FRESH, _OURS, _LOGGED), Bar("at least", 1.1)),
         Claim("fresh: to the one that deletes", "x", fresh.ratio(FRESH, _OURS, _GONE)),
         Claim("held snapshot: rowq to the status column that keeps", "x", worn.ratio(WORN, _OURS, _KEPT), Bar("at least", 5)),
-        Claim("held snapshot: to the one that deletes", "x", worn.ratio(WORN, _OURS, _GONE)),
         *[Claim(f"rowq to {name}", "x", fresh.ratio(FRESH, _OURS, name), Bar("at least", _PEER_BARS[name])) for name in present],
         Claim("fresh: rowq with audit, of that without", "x", fresh.ratio(FRESH, _AUDITED, _OURS)),
     ]
 
 
-def _contestant(make: Callable[..., Turns], *arguments: object, **options: object) -> Contestant:
-    return lambda room: make(*arguments, **options)
+def _contestant(host: Host, scale: Scale, finish: str) -> Contestant:
+    return lambda room: _status(host, scale, finish)
 
 
 def _ours(host: Host, scale: Scale, *, audit: bool, is_worn: bool = False) -> Turns:

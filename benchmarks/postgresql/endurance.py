@@ -1,4 +1,4 @@
-"""Five minutes at full speed: whether the last minute is as quick as the first, and the ready table as small."""
+"""Five minutes at full speed: whether the last fifth is as quick as the first, and the ready table as small."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATE = Gauge("send, receive and ack", "/s")
 READY = Gauge("ready table, at most", "MB")
 
 _QUEUE = "bench"
-_PARTS = 5
+_NAMES = [f"{number} fifth" for number in ("first", "second", "third", "fourth", "last")]
 _READY_SIZE = "SELECT pg_total_relation_size('rowq.rowq_ready')"
 _LOOKS = 60
 """At the table's size, in a part."""
@@ -34,11 +34,11 @@ def run(bench: Bench) -> Chapter:
 
 def _measure(bench: Bench, host: Host) -> Chapter:
     scale = bench.scale
-    bench.progress.expect(_PARTS)
+    bench.progress.expect(len(_NAMES))
     with host.database() as url:
         scores = _run(bench, host, url)
-    first, last = _name(0, scale), _name(_PARTS - 1, scale)
-    largest = max(size for part in range(_PARTS) for size in scores.of(_name(part, scale), READY))
+    first, last = _NAMES[0], _NAMES[-1]
+    largest = max(size for name in _NAMES for size in scores.of(name, READY))
     is_measured = scale.endurance_seconds >= FULL.endurance_seconds
     claims = [
         Claim(f"throughput: {last}, of {first}", "%", scores.percent(RATE, last, first), Bar("at least", 90), is_measured),
@@ -64,9 +64,9 @@ def _run(bench: Bench, host: Host, url: str) -> Scores:
         with ThreadPoolExecutor(1) as background:
             milling = background.submit(mill.run)
             try:
-                for part in range(_PARTS):
-                    bench.progress.step(f"{_name(part, scale)} of {_PARTS}")
-                    scores.add(_name(part, scale), _part(scale.endurance_seconds / _PARTS, mill, host, looking))
+                for name in _NAMES:
+                    bench.progress.step(name)
+                    scores.add(name, _part(scale.endurance_seconds / len(_NAMES), mill, host, looking))
             finally:
                 mill.stop()
             milling.result()
@@ -119,7 +119,3 @@ class _Mill:
         finally:
             self._stopped.set()
         return self._done[number]
-
-
-def _name(part: int, scale: Scale) -> str:
-    return f"minute {part + 1}" if scale.endurance_seconds == 60 * _PARTS else f"part {part + 1}"

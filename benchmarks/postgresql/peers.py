@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import uvloop
@@ -26,6 +26,8 @@ from benchmarks.scale import Scale
 from benchmarks.servers import Host
 from benchmarks.together import Processes, Turning, shares
 
+T = TypeVar("T")
+
 _QUEUE = "bench"
 _AT_ONCE = 1_000
 _GLANCE_SECONDS = 0.01
@@ -33,24 +35,14 @@ _GLANCE_SECONDS = 0.01
 Peer = Callable[[Host, Scale, Gauge, Path], Turns]
 
 
-class _Session(Protocol):
-    """A peer's connections, of one process."""
+class _Session(NamedTuple):
+    """A peer's connections, of one process, and what is done by them."""
 
-    async def install(self) -> None: ...
-
-    async def fill(self, jobs: int) -> None: ...
-
-    async def work(self, batch: int, tally: _Tally, /) -> None:
-        """Returns when all jobs of the turn are done, also those that other processes took."""
-
-    async def left(self) -> int: ...
-
-
-class _Kind(NamedTuple):
-    packages: tuple[str, ...]
-    open: Callable[[str, int], AbstractAsyncContextManager[_Session]]
-    slower: int
-    """It does so many times fewer jobs in a turn."""
+    install: Callable[[], Awaitable[object]]
+    fill: Callable[[int], Awaitable[object]]
+    work: Callable[[int, _Tally], Awaitable[object]]
+    """In batches of so many. Ends when all jobs of the turn are done, also those that other processes took."""
+    left: Callable[[], Awaitable[int]]
 
 
 class _Tally:
@@ -72,24 +64,24 @@ class _Tally:
 
 def present() -> dict[str, Peer]:
     """Those that are installed."""
-    return {name: partial(_turns, name) for name, kind in ALL.items() if all(find_spec(package) for package in kind.packages)}
+    return {name: partial(_turns, name) for name, (packages, *_) in ALL.items() if all(find_spec(package) for package in packages)}
 
 
 def _turns(name: str, host: Host, scale: Scale, gauge: Gauge, room: Path) -> Turns:
-    kind = ALL[name]
-    jobs = max(1, scale.jobs // kind.slower)
+    _, opening, slower = ALL[name]
+    jobs = max(1, scale.jobs // slower)
     with host.database() as url, asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-        opened = kind.open(url, 1)
+        opened = opening(url, 1)
         session = loop.run(opened.__aenter__())
         try:
-            loop.run(session.install())
+            loop.run(_do(session.install()))
             parts = [(name, url, str(room / "tally"), share, scale.batch) for share in shares(scale.connections, scale.processes)]
             with Processes(f"{__name__}:workers", parts) as processes:
                 for turn in range(1, 2 + scale.consumer_turns):
-                    loop.run(session.fill(jobs))
+                    loop.run(_do(session.fill(jobs)))
                     settle(url)
                     taken = host.turn(gauge, partial(processes.turn, jobs * turn))
-                    left = loop.run(session.left())
+                    left = loop.run(_do(session.left()))
                     assert (taken[gauge].messages, left) == (jobs, 0), f"{name} left {left} of {jobs} jobs"
                     if turn > 1:  # the first was for warming up
                         yield taken
@@ -102,7 +94,7 @@ async def workers(name: str, url: str, tally_file: str, connections: int, batch:
     for noisy in ALL:
         logging.getLogger(noisy).setLevel(logging.ERROR)
     tally = _Tally(Path(tally_file))
-    async with ALL[name].open(url, connections) as session:
+    async with ALL[name][1](url, connections) as session:
 
         async def turn(goal: float) -> int:
             """Until so many jobs have been done since the beginning."""
@@ -113,44 +105,28 @@ async def workers(name: str, url: str, tally_file: str, connections: int, batch:
         yield turn
 
 
-class _Pgqueuer:
+@asynccontextmanager
+async def _pgqueuer(url: str, count: int) -> AsyncIterator[_Session]:
     """A manager and an asyncpg connection each, large batches, its own settings for autovacuum."""
+    import asyncpg
+    from pgqueuer.db import AsyncpgDriver
+    from pgqueuer.qm import QueueManager
+    from pgqueuer.queries import Queries
 
-    def __init__(self, connections: list[Any]) -> None:
-        self._connections = connections
+    plain, socket = url.partition("?")[0], dict(parse_qsl(urlsplit(url).query)).get("host")
+    connections = [await asyncpg.connect(plain, host=socket, port=urlsplit(url).port) for _ in range(count)]
+    queries = Queries(AsyncpgDriver(connections[0]))
 
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, url: str, count: int) -> AsyncIterator[_Session]:
-        import asyncpg
-
-        plain, socket = url.partition("?")[0], dict(parse_qsl(urlsplit(url).query)).get("host")
-        connections = [await asyncpg.connect(plain, host=socket, port=urlsplit(url).port) for _ in range(count)]
-        yield cls(connections)
-        for connection in connections:
-            await connection.close()
-
-    def _queries(self) -> list[Any]:
-        """Anew for each turn: a driver is not used again when its manager has ended."""
-        from pgqueuer.db import AsyncpgDriver
-        from pgqueuer.queries import Queries
-
-        return [Queries(AsyncpgDriver(connection)) for connection in self._connections]
-
-    async def install(self) -> None:
-        (queries,) = self._queries()
+    async def install() -> None:
         await queries.install()
         await queries.optimize_autovacuum()
 
-    async def fill(self, jobs: int) -> None:
-        (queries,) = self._queries()
+    async def fill(jobs: int) -> None:
         for start in range(0, jobs, _AT_ONCE):
             part = range(start, min(start + _AT_ONCE, jobs))
             await queries.enqueue([_QUEUE] * len(part), [body(number) for number in part], [0] * len(part))
 
-    async def work(self, batch: int, tally: _Tally) -> None:
-        from pgqueuer.qm import QueueManager
-
+    async def work(batch: int, tally: _Tally) -> None:
         async def finish(_: Any) -> None:
             tally.add()
 
@@ -159,56 +135,52 @@ class _Pgqueuer:
             for manager in managers:
                 manager.shutdown.set()
 
-        managers = [QueueManager(queries) for queries in self._queries()]
+        managers = [QueueManager(Queries(AsyncpgDriver(connection))) for connection in connections]
         for manager in managers:
             manager.entrypoint(_QUEUE, accepts_context=False)(finish)
         await asyncio.gather(stop_all(), *[manager.run(batch_size=batch) for manager in managers])
 
-    async def left(self) -> int:
-        return int(await self._connections[0].fetchval("SELECT count(*) FROM pgqueuer"))
+    yield _Session(install, fill, work, lambda: connections[0].fetchval("SELECT count(*) FROM pgqueuer"))
+    for connection in connections:
+        await connection.close()
 
 
-class _Procrastinate:
+@asynccontextmanager
+async def _procrastinate(url: str, count: int) -> AsyncIterator[_Session]:
     """A worker and a connection each, no listening; a single worker with as many tasks at a time is slower."""
+    import procrastinate
 
-    def __init__(self, app: Any, connector: Any, count: int) -> None:
-        self._app, self._connector, self._count = app, connector, count
-        self._tally: _Tally | None = None
-        self._task = app.task(name="nothing", queue=_QUEUE)(self._nothing)
+    connector = procrastinate.PsycopgConnector(conninfo=url, min_size=count, max_size=count)
+    app = procrastinate.App(connector=connector)
+    done: list[_Tally] = []
 
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, url: str, count: int) -> AsyncIterator[_Session]:
-        import procrastinate
+    @app.task(name="nothing", queue=_QUEUE)  # type: ignore[untyped-decorator]  # where it is not installed
+    async def task(**_: Any) -> None:
+        done[0].add()
 
-        connector = procrastinate.PsycopgConnector(conninfo=url, min_size=count, max_size=count)
-        app = procrastinate.App(connector=connector)
-        session = cls(app, connector, count)
-        async with app.open_async():
-            yield session
+    async def fill(jobs: int) -> None:
+        await task.batch_defer_async(*[payload(number) for number in range(jobs)])
 
-    async def install(self) -> None:
-        await self._app.schema_manager.apply_schema_async()
-
-    async def fill(self, jobs: int) -> None:
-        await self._task.batch_defer_async(*[payload(number) for number in range(jobs)])
-
-    async def work(self, _batch: int, tally: _Tally) -> None:
-        self._tally = tally
+    async def work(_batch: int, tally: _Tally) -> None:
+        done[:] = [tally]
         options = {"queues": [_QUEUE], "wait": False, "listen_notify": False, "install_signal_handlers": False}
-        await asyncio.gather(*[self._app.run_worker_async(**options) for _ in range(self._count)])
+        await asyncio.gather(*[app.run_worker_async(**options) for _ in range(count)])
 
-    async def left(self) -> int:
-        query = "SELECT count(*) AS jobs FROM procrastinate_jobs WHERE status <> 'succeeded'"
-        (row,) = await self._connector.execute_query_all_async(query)
-        return int(row["jobs"])
+    async def left() -> int:
+        (row,) = await connector.execute_query_all_async("SELECT count(*) FROM procrastinate_jobs WHERE status <> 'succeeded'")
+        return int(row["count"])
 
-    async def _nothing(self, **_: Any) -> None:
-        assert self._tally is not None
-        self._tally.add()
+    async with app.open_async():
+        yield _Session(app.schema_manager.apply_schema_async, fill, work, left)
 
 
-ALL = {
-    "pgqueuer": _Kind(("pgqueuer", "asyncpg"), _Pgqueuer.open, slower=1),
-    "procrastinate": _Kind(("procrastinate",), _Procrastinate.open, slower=20),  # it takes its jobs one by one
+async def _do(awaitable: Awaitable[T]) -> T:
+    """For a runner, which takes coroutines only."""
+    return await awaitable
+
+
+ALL: dict[str, tuple[tuple[str, ...], Callable[[str, int], AbstractAsyncContextManager[_Session]], int]] = {
+    "pgqueuer": (("pgqueuer", "asyncpg"), _pgqueuer, 1),
+    "procrastinate": (("procrastinate",), _procrastinate, 20),
 }
+"""Its packages, how it is opened with so many connections, and how many times fewer jobs it gets: procrastinate takes them one by one."""

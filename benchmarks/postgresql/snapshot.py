@@ -15,9 +15,8 @@ from typing import NamedTuple
 import rowq
 from benchmarks.harness import Bar, Bench, Chapter, Claim, Gauge, Scores
 from benchmarks.payload import payloads
-from benchmarks.postgresql.held import held_snapshot
 from benchmarks.scale import FULL, Scale
-from benchmarks.servers import SERVER_CPU, Host, on_postgresql
+from benchmarks.servers import SERVER_CPU, Host, held_snapshot, on_postgresql
 from benchmarks.together import Crew
 
 NAME, TITLE = "postgresql-snapshot", "PostgreSQL: receive while another connection holds a snapshot"

@@ -9,10 +9,9 @@ import pytest
 
 from benchmarks.harness import Bar, Gauge, Scores
 from benchmarks.postgresql import peers, processes, snapshot, status_column
-from benchmarks.postgresql.held import held_snapshot
 from benchmarks.postgresql.snapshot import Receive, Spent
 from benchmarks.postgresql.status_column import StatusColumn
-from benchmarks.servers import SERVER_CPU, Host
+from benchmarks.servers import SERVER_CPU, Host, held_snapshot
 from tests.benchmarks.tiny import TINY
 from tests.support.asking import ask
 from tests.support.servers import shared_postgresql
