@@ -25,6 +25,13 @@ class Dialogue:
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self._socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
 
+    def say(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def rest(self) -> bytes:
+        """All until the server hangs up."""
+        return self._stream.read()
+
     def answer(self) -> tuple[int, Any]:
         status, headers = self.head()
         data = self._stream.read(int(headers.get("content-length", 0)))

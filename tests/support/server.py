@@ -136,7 +136,7 @@ class Server:
 
 
 def _config(app: Any) -> Config:
-    config = Config(app, log_config=None, access_log=False, ws="none", lifespan="off")
+    config = Config(app, log_config=None, access_log=False, ws="none", lifespan="off", proxy_headers=False)
     config.load()
     return config
 

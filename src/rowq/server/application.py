@@ -5,18 +5,23 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
+from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 
 from rowq.server.api.endpoint import Endpoint
-from rowq.server.api.hot_routes import HotRoutes
+from rowq.server.api.hot_routes import AsgiRequest, Handler, HotRoutes
 from rowq.server.api.routes import ROUTES, Route
+from rowq.server.auth.authentication import Admit
 from rowq.server.compat.api import to_routes
-from rowq.server.http import answers, asgi
+from rowq.server.http import answers, asgi, exchange
 from rowq.server.http.errors import HttpError, to_answer
+from rowq.server.http.exchange import Beginner, Exchange, Heads
 from rowq.server.http.patience import ClientGone
+from rowq.server.http.shortcut import shortcut_of
 from rowq.server.service import Service
 from rowq.store.meter import RequestMeter
 
@@ -28,6 +33,7 @@ class Application:
         self.service = service
         self._hot = HotRoutes(service)
         self._rest = _router(service)
+        self.heads = Heads()
         meter = service.engine.meter
         self._answered = (RequestMeter() if meter is None else meter.requests).answered
 
@@ -43,7 +49,10 @@ class Application:
             else:
                 handler, subject = hot
                 request = handler.__name__
-                await handler(subject, self.service.authenticator.admit(scope), scope, receive, send)
+                identity, shortcut = self.service.authenticator.admit(scope), shortcut_of(scope)
+                status, body = await handler(subject, identity, AsgiRequest(scope["headers"], receive, shortcut))
+                if shortcut is None or not shortcut.answer(status, body):
+                    await answers.answer(send, status, body)
         except ClientGone:
             return
         except Exception as error:
@@ -51,6 +60,29 @@ class Application:
             await answers.answer(send, status, body, headers)
         if status:
             self._answered(request, status, time.perf_counter() - began)
+
+    @property
+    def beginner(self) -> Beginner | None:
+        """Serves hot requests without ASGI; None where a request is traced."""
+        return self if self.service.tracing is None else None
+
+    def find_handler(self, scope: asgi.Scope) -> exchange.Handler | None:
+        hot = self._hot.find(scope["path"]) if scope["method"] == "POST" else None
+        admit = None if hot is None else self.service.authenticator.remember(scope)
+        return None if hot is None or admit is None else partial(self._serve, *hot, admit)
+
+    async def _serve(self, handler: Handler, subject: Any, admit: Admit, request: Exchange) -> None:
+        """A request with a known head."""
+        began = time.perf_counter()
+        try:
+            status, body = await handler(subject, admit(request.client), request)
+            request.answer(status, body)
+        except ClientGone:
+            return
+        except Exception as error:
+            status, body, headers = _flat(error)
+            request.answer(status, body, headers)
+        self._answered(handler.__name__, status, time.perf_counter() - began)
 
     async def _route(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> int:
         """The status of the answer; 0 if the client was gone."""

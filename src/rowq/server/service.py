@@ -15,6 +15,7 @@ from rowq.errors import Unauthorized
 from rowq.server.auth.authentication import Authenticator, Identity
 from rowq.server.event_streams import EventStreams
 from rowq.server.http import asgi
+from rowq.server.http.exchange import Exchange
 from rowq.server.http.patience import Stopwatch, first_of
 from rowq.server.http.shortcut import Shortcut
 from rowq.server.metrics import Metrics
@@ -64,7 +65,12 @@ class Service:
         return await self.ask(self.engine.verbs.look(function, *arguments, **options))
 
     async def take(
-        self, new_call: Callable[[], Receive], wait_ms: int, receive: asgi.Receive, identity: Identity, shortcut: Shortcut | None = None
+        self,
+        new_call: Callable[[], Receive],
+        wait_ms: int,
+        receive: asgi.Receive,
+        identity: Identity,
+        shortcut: Shortcut | Exchange | None = None,
     ) -> Receive:
         """Receives once immediately, then for as long as the client waits. The caller checks that the client is still there."""
         call = new_call()
@@ -80,7 +86,7 @@ class Service:
         return call
 
     @contextlib.contextmanager
-    def patience(self, shortcut: Shortcut | None = None) -> Iterator[asyncio.Event]:
+    def patience(self, shortcut: Shortcut | Exchange | None = None) -> Iterator[asyncio.Event]:
         """An event that is set when the server stops, or when the client no longer wants to wait."""
         stop = asyncio.Event()
         if self.is_stopping or (shortcut is not None and shortcut.is_hurried):

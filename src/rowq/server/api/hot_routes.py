@@ -1,11 +1,11 @@
-"""The hot routes: send, receive and settle as plain ASGI, at the speed of the server underneath.
+"""The hot routes: send, receive and settle, at the speed of the server underneath.
 
 Requests that arrive together share one transaction: each is a call that waits in the group commit (rowq/engine/group_commit.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,18 +16,38 @@ from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Settleme
 from rowq.model.queue import check_own_name, split_name
 from rowq.server.auth.authentication import Identity
 from rowq.server.http import answers, asgi
+from rowq.server.http.exchange import Exchange
 from rowq.server.http.patience import ClientGone, is_gone
 from rowq.server.http.reading import decode, read_body
-from rowq.server.http.shortcut import shortcut_of
+from rowq.server.http.shortcut import Shortcut
 from rowq.server.service import Service
 from rowq.store.call import Send
 from rowq.wire import AckBody, ExtendBody, NackBody, ReceiveBody, RejectBody, RescheduleBody, SendBody, to_messages
 
-Handler = Callable[..., Any]
+Answer = tuple[int, bytes]
+Handler = Callable[[Any, Identity, "Request"], Coroutine[Any, Any, Answer]]
+"""Takes the queue or the settlement that the path names, and returns a status and a body."""
 _send_body = msgspec.json.Decoder(SendBody)
 _receive_body = msgspec.json.Decoder(ReceiveBody)
 _DEFAULT_RECEIVE = ReceiveBody()
 MAX_REQUEST_KEY = 255
+
+
+class AsgiRequest(NamedTuple):
+    headers: asgi.Headers
+    receive: asgi.Receive
+    shortcut: Shortcut | None
+
+    def take_body(self, limit: int) -> bytes | None:
+        """The whole body, if it is there already."""
+        return None if self.shortcut is None else self.shortcut.take_body(limit)
+
+    @property
+    def is_gone(self) -> bool:
+        return is_gone(self.receive) if self.shortcut is None else self.shortcut.is_gone
+
+
+Request = AsgiRequest | Exchange
 
 
 class HotRoutes:
@@ -46,27 +66,25 @@ class HotRoutes:
         settling = SETTLES.get(path)
         return None if settling is None else (self.settle, settling)
 
-    async def send(self, queue: str, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
-        shortcut = shortcut_of(scope)
+    async def send(self, queue: str, identity: Identity, request: Request) -> Answer:
         identity.check("send", check_own_name(queue))
-        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
-        body = decode(await self._read(receive) if data is None else data, _send_body)
-        messages, request = to_messages(queue, body), _request_key(scope["headers"])
+        data = request.take_body(self._max_body_bytes)
+        body = decode(await self._read(request.receive) if data is None else data, _send_body)
+        messages, request_key = to_messages(queue, body), _request_key(request.headers)
         if self._service.tracing is None:
-            ids = await self._perform(Send(queue, messages, request, identity.actor)) if messages else []
+            ids = await self._perform(Send(queue, messages, request_key, identity.actor)) if messages else []
         else:
-            with self._service.tracing.sending(scope["headers"], queue, messages):
-                ids = await self._perform(Send(queue, messages, request, identity.actor)) if messages else []
+            with self._service.tracing.sending(request.headers, queue, messages):
+                ids = await self._perform(Send(queue, messages, request_key, identity.actor)) if messages else []
         answer = b'{"id":"%s"}' % ids[0].encode() if body.messages is msgspec.UNSET else b'{"ids":%s}' % answers.encode(ids)
-        if shortcut is None or not shortcut.answer(201, answer):
-            await answers.answer(send, 201, answer)
+        return 201, answer
 
-    async def receive(self, queue: str, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
-        service, shortcut = self._service, shortcut_of(scope)
+    async def receive(self, queue: str, identity: Identity, request: Request) -> Answer:
+        service = self._service
         identity.check("receive", split_name(queue)[0])
-        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
+        data = request.take_body(self._max_body_bytes)
         if data is None:
-            data = await self._read(receive)
+            data = await self._read(request.receive)
         body = decode(data, _receive_body) if data else _DEFAULT_RECEIVE
         new_call = to_receive(
             queue,
@@ -79,37 +97,33 @@ class HotRoutes:
         )
         tracing = service.tracing
         if tracing is None:
-            call = await service.take(new_call, body.wait_ms, receive, identity, shortcut)
+            call = await service.take(new_call, body.wait_ms, request.receive, identity, request.shortcut)
         else:
-            with tracing.receiving(scope["headers"], queue) as received:
-                call = await service.take(new_call, body.wait_ms, receive, identity, shortcut)
+            with tracing.receiving(request.headers, queue) as received:
+                call = await service.take(new_call, body.wait_ms, request.receive, identity, request.shortcut)
                 received.hand_out(call.result or ())
-        if call.result and (is_gone(receive) if shortcut is None else shortcut.is_gone):
+        if call.result and request.is_gone:
             service.engine.give_back(call)
             raise ClientGone
-        answer = answers.deliveries(call.result) if call.result else answers.NO_DELIVERIES
-        if shortcut is None or not shortcut.answer(200, answer):
-            await answers.answer(send, 200, answer)
+        return 200, answers.deliveries(call.result) if call.result else answers.NO_DELIVERIES
 
-    async def settle(self, settling: SettleRoute, identity: Identity, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
-        service, shortcut = self._service, shortcut_of(scope)
+    async def settle(self, settling: SettleRoute, identity: Identity, request: Request) -> Answer:
+        service = self._service
         identity.check("receive")
-        data = None if shortcut is None else shortcut.body(self._max_body_bytes)
-        body = decode(await self._read(receive) if data is None else data, settling.decoder)
+        data = request.take_body(self._max_body_bytes)
+        body = decode(await self._read(request.receive) if data is None else data, settling.decoder)
         call = to_settle(body.receipts, settling.settlement(body), identity.actor)
         receipts = call.receipts
         call.reaches = None if identity.sees_all else identity.reaches
         if service.tracing is None:
             outcomes = await self._perform(call)
         else:
-            with service.tracing.settling(scope["headers"], settling.verb, len(receipts)):
+            with service.tracing.settling(request.headers, settling.verb, len(receipts)):
                 outcomes = await self._perform(call)
         until = [call.until.get(seq) for seq, _ in receipts] if call.until else [None] * len(receipts)
         if service.event_streams:
             service.event_streams.learn(receipts, outcomes, call.until if isinstance(call.settlement, Extend) else None)
-        answer = answers.results(body.receipts, outcomes, until)
-        if shortcut is None or not shortcut.answer(200, answer):
-            await answers.answer(send, 200, answer)
+        return 200, answers.results(body.receipts, outcomes, until)
 
     async def _read(self, receive: asgi.Receive) -> bytes:
         return await read_body(receive, self._max_body_bytes, self._service.stopwatch)

@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import sha256
 from typing import Any, get_args
 
@@ -70,6 +71,10 @@ ANONYMOUS = Identity(None)
 """Every client of a server without keys."""
 
 
+Admit = Callable[[tuple[str, int] | None], Identity]
+"""Takes the client's address and port."""
+
+
 class Authenticator:
     """`keys` are those of the configuration; `read` returns those of the database, which may change while the server runs."""
 
@@ -107,23 +112,30 @@ class Authenticator:
         client = scope.get("client")
         address = client[0] if client else ""
         self._lockout.check(address)
-        secret: bytes | None = None
-        authorization = b""
-        for name, value in scope["headers"]:
-            if name == b"x-api-key":
-                secret = value
-                break
-            if name == b"authorization":
-                authorization = value
-        user: bytes | None = None
-        if secret is None and authorization:
-            user, secret = _read_authorization(authorization)
+        user, secret = _read_headers(scope["headers"])
         if secret is None:
             return self._admit_without_header(scope)
         identity = self._recognise(secret, user, address)
         if user is not None:
             check_own_page(scope)
         return identity
+
+    def remember(self, scope: Scope) -> Admit | None:
+        """What admits a client that repeats these headers, from any address, as `admit` would; None if only `admit` does.
+
+        It remembers the digest of the key, not its identity: a key may be revoked or changed at any moment."""
+        if self._is_open:
+            return lambda client: self.admit({**scope, "client": client})
+        user, secret = _read_headers(scope["headers"])
+        if secret is None or user is not None:
+            return None
+        digest = sha256(secret).digest()
+        return partial(self._admit_again, digest) if digest in self._by_digest else None
+
+    def _admit_again(self, digest: bytes, client: tuple[str, int] | None) -> Identity:
+        address = client[0] if client else ""
+        self._lockout.check(address)
+        return self._identify(digest, None, address)
 
     def recognise(self, secret: bytes, address: str) -> Identity:
         """The identity with this secret, for a login from that address. Raises Unauthorized or TooManyFailures."""
@@ -185,7 +197,9 @@ class Authenticator:
                     _log.warning("the keys could not be read; the known ones stay valid: %s", error)
 
     def _recognise(self, secret: bytes, user: bytes | None, address: str) -> Identity:
-        digest = sha256(secret).digest()
+        return self._identify(sha256(secret).digest(), user, address)
+
+    def _identify(self, digest: bytes, user: bytes | None, address: str) -> Identity:
         identity = self._by_digest.get(digest)
         if identity is None or not hmac.compare_digest(identity.digest, digest) or (user is not None and not _is_named(identity, user)):
             self._lockout.failed(address)
@@ -213,6 +227,17 @@ class Authenticator:
     def _digest_of(self, name: str) -> bytes | None:
         identity = self._by_name.get(name)
         return None if identity is None else identity.digest
+
+
+def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes | None, bytes | None]:
+    """(name, secret) for Basic, (None, secret) for other credentials; (None, None) without any."""
+    authorization = b""
+    for name, value in headers:
+        if name == b"x-api-key":
+            return None, value
+        if name == b"authorization":
+            authorization = value
+    return _read_authorization(authorization) if authorization else (None, None)
 
 
 def _read_authorization(header: bytes) -> tuple[bytes | None, bytes | None]:

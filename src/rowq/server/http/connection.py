@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 
 from rowq.errors import InvalidArgument
 from rowq.server.http.bounded import BoundedProtocol
+from rowq.server.http.exchange import Beginner, Exchange
 from rowq.server.http.parting import hang_up
 from rowq.wire import Problem
 
@@ -24,6 +25,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """The first bytes of an HTTP/2 client. No HTTP/1 request begins like this."""
 
 _MANY_LINGER = 100
+_TRIES = 32
 _UPGRADE_FIELDS = (b"upgrade", b"connection", b"http2-settings")
 
 
@@ -49,7 +51,7 @@ class LimitedProtocol(BoundedProtocol):
     max_connections: ClassVar[int]
 
     # Slots, since uvicorn's own attributes already use up the instance's fast attribute lookup.
-    __slots__ = ("_ahead", "_barren", "_deadline", "_parting", "_read", "_split")
+    __slots__ = ("_ahead", "_barren", "_beginner", "_deadline", "_idle_since", "_parting", "_read", "_split", "_tries")
 
     _hung_up = False
 
@@ -58,10 +60,13 @@ class LimitedProtocol(BoundedProtocol):
         self.scope = {}  # type: ignore[typeddict-item]  # uvicorn has None until the first request begins
         self._ahead: list[RequestResponseCycle] = []  # requests that have others queued behind them
         self._barren = 0  # bytes of reads that completed no headers and brought no body: headers, trailers, chunk framing
+        self._beginner: Beginner | None = getattr(self.app, "beginner", None)
         self._deadline: asyncio.TimerHandle | None = None
+        self._idle_since = 0.0
         self._parting = False  # further input is ignored
         self._read = 0  # bytes in this read
         self._split = False  # the headers of this request arrive in more than one read
+        self._tries = 0 if self._beginner is None else _TRIES  # how many heads more may be new before they are no longer looked up
         clients = len(self.connections)
         if clients > self.max_connections:
             self._refuse(503, "server_unavailable", f"All {self.max_connections} connections of the server are in use: try again later.")
@@ -84,9 +89,14 @@ class LimitedProtocol(BoundedProtocol):
     def data_received(self, data: bytes) -> None:
         if self._parting:
             return
+        before, is_next = self.scope, False
+        if self._tries:
+            cycle = self.cycle
+            is_next = cycle.response_complete and not cycle.more_body and "path" in before if self._has_asked else not before
+            if is_next and self._begin(data):
+                return
         self._unset_keepalive_if_required()
         self._read = len(data)
-        before = self.scope
         upgraded_at = 0
         try:
             self.parser.feed_data(data)
@@ -120,11 +130,36 @@ class LimitedProtocol(BoundedProtocol):
                     self._barren = 0
                 else:
                     self._count_barren(self._read)
+            elif is_next:
+                self._learn(data)
             if data.endswith(b"\r\n"):
                 self._look_for_hurry(data, is_new=self.scope is not before)
         if upgraded_at:
             # Outside the except block: a pending upgrade exception would hide why the parser stops later.
             self._serve_as_it_stands(data[upgraded_at:])
+
+    def _begin(self, data: bytes) -> bool:
+        """Serves a whole request whose head is known without the parser, which stands between two requests."""
+        if self._beginner is None or self.flow.write_paused:
+            return False
+        found = self._beginner.heads.find(data)
+        if found is None:
+            return False
+        self._tries = _TRIES
+        if self._deadline is not None:
+            self._stop_clock()
+        self._barren = 0
+        self.scope = found[0].scope  # type: ignore[assignment]
+        self.cycle = self._running = exchange = Exchange(self, *found)  # type: ignore[assignment]
+        exchange.run()
+        return True
+
+    def _learn(self, data: bytes) -> None:
+        """`data` begins with a request whose head has been read."""
+        if self._beginner is not None and not self.pipeline and self.scope["method"] == "POST" and self.cycle.keep_alive:
+            self._tries -= 1
+            scope: Any = self.scope
+            self._beginner.heads.learn(data, scope, self._beginner, self.max_header_bytes)
 
     def _look_for_hurry(self, data: bytes, *, is_new: bool) -> None:
         """An empty line after a request means that its client no longer wants to wait. `is_new`: the request itself is in this read."""
@@ -134,13 +169,36 @@ class LimitedProtocol(BoundedProtocol):
             end = bytes(self.cycle.body[-64:]) or b"\r\n\r\n"
             data = data[data.rfind(end) + len(end) :]
         if data and not data.strip(b"\r\n"):
-            self._shortcut.hurry()
+            self._running.hurry()
 
     def shutdown(self) -> None:
         if self._hung_up:
             self.transport.close()
         else:
             super().shutdown()
+
+    def on_response_complete(self) -> None:
+        """As uvicorn has it, but with one timer for all answers: it looks when the last one was."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = None
+        if not self.cycle.response_complete:
+            return
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
 
     def on_headers_complete(self) -> None:
         if (self._split or self._read > self.max_header_bytes) and self._header_bytes() > self.max_header_bytes:
@@ -253,7 +311,7 @@ class LimitedProtocol(BoundedProtocol):
     def _answer(self, status: int, code: str, error: str) -> bytes:
         body = msgspec.json.encode(Problem(code=code, error=error))
         head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
-        return STATUS_LINE[status] + self._default_fields() + head + body
+        return STATUS_LINE[status] + self.default_fields() + head + body
 
 
 class EitherProtocol(LimitedProtocol):

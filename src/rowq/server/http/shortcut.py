@@ -9,13 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 EXTENSION = "rowq.shortcut"
-_FIXED = b"content-type: application/json\r\ncache-control: no-store\r\ncontent-length: %d\r\n\r\n%b"
+ANSWER = b"content-type: application/json\r\ncache-control: no-store\r\ncontent-length: %d\r\n\r\n%b"
+"""Of the length and the body; after the status line and the headers of every answer."""
 _STARTS: dict[int, bytes] = {status: STATUS_LINE[status] for status in HTTPStatus}
+
+
+class Running(Protocol):
+    """The request that is being served."""
+
+    def hurry(self) -> None: ...
 
 
 class Shortcut:
@@ -30,7 +37,7 @@ class Shortcut:
         self.wait_ends: asyncio.Event | None = None
         self._default_headers = default_headers
 
-    def body(self, limit: int) -> bytes | None:
+    def take_body(self, limit: int) -> bytes | None:
         """The whole body, if it has arrived and is not too large."""
         cycle = self.cycle
         if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue or len(cycle.body) > limit:
@@ -58,7 +65,7 @@ class Shortcut:
         if cycle.flow.write_paused or not cycle.keep_alive or cycle.response_started:
             return False
         cycle.response_started = cycle.response_complete = True
-        cycle.transport.write(_STARTS[status] + self._default_headers() + _FIXED % (len(body), body))
+        cycle.transport.write(_STARTS[status] + self._default_headers() + ANSWER % (len(body), body))
         cycle.message_event.set()
         cycle.on_response()
         return True
@@ -72,20 +79,21 @@ def shortcut_of(scope: Any) -> Shortcut | None:
 class ShortcutProtocol(HttpToolsProtocol):
     """A connection that offers the shortcut to its requests."""
 
-    __slots__ = ("_fields", "_fields_made_of", "_shortcut")
+    __slots__ = ("_fields", "_fields_made_of", "_running", "_shortcut")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._fields_made_of: list[tuple[bytes, bytes]] | None = None
-        self._shortcut = Shortcut(self._default_fields)
+        self._shortcut = Shortcut(self.default_fields)
         super().connection_made(transport)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._shortcut.cycle = cycle
         self._shortcut.is_hurried = False
+        self._running: Running = self._shortcut
         cycle.scope[EXTENSION] = self._shortcut  # type: ignore[literal-required]
         super()._start_asgi_task(cycle, app)
 
-    def _default_fields(self) -> bytes:
+    def default_fields(self) -> bytes:
         """The headers of every answer, joined once a second, when uvicorn updates the date."""
         fields = self.server_state.default_headers
         if fields is not self._fields_made_of:
