@@ -6,6 +6,7 @@ Requests that arrive together share one transaction: each is a call that waits i
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,6 +32,8 @@ _send_body = msgspec.json.Decoder(SendBody)
 _receive_body = msgspec.json.Decoder(ReceiveBody)
 _DEFAULT_RECEIVE = ReceiveBody()
 MAX_REQUEST_KEY = 255
+_own_name = lru_cache(check_own_name)
+_split_name = lru_cache(split_name)
 
 
 class AsgiRequest(NamedTuple):
@@ -67,7 +70,7 @@ class HotRoutes:
         return None if settling is None else (self.settle, settling)
 
     async def send(self, queue: str, identity: Identity, request: Request) -> Answer:
-        identity.check("send", check_own_name(queue))
+        identity.check("send", _own_name(queue))
         data = request.take_body(self._max_body_bytes)
         body = decode(await self._read(request.receive) if data is None else data, _send_body)
         messages, request_key = to_messages(queue, body), _request_key(request.headers)
@@ -81,7 +84,7 @@ class HotRoutes:
 
     async def receive(self, queue: str, identity: Identity, request: Request) -> Answer:
         service = self._service
-        identity.check("receive", split_name(queue)[0])
+        identity.check("receive", _split_name(queue)[0])
         data = request.take_body(self._max_body_bytes)
         if data is None:
             data = await self._read(request.receive)

@@ -76,4 +76,6 @@ def _as_they_are(headers: bytes) -> Any:
 
 
 def results(receipts: list[str], outcomes: Sequence[Outcome], until: Sequence[int | None]) -> bytes:
+    if len(outcomes) == 1 and outcomes[0] is Outcome.DONE and until[0] is None:
+        return b'{"results":[{"receipt":"%b","outcome":"done"}]}' % receipts[0].encode()  # it was a receipt: nothing in it needs an escape
     return encode(Results([Result(*result) for result in zip(receipts, outcomes, until, strict=True)]))

@@ -97,36 +97,22 @@ class _NoEvent:
 class Exchange:
     """One such request and its answer: uvicorn's protocol takes it for the cycle of a request, the hot routes for a shortcut."""
 
-    __slots__ = (
-        "_body",
-        "_coroutine",
-        "_protocol",
-        "disconnected",
-        "is_hurried",
-        "keep_alive",
-        "message_event",
-        "on_response",
-        "response_complete",
-        "wait_ends",
-    )
-
     headers: ClassVar[Headers] = []
     """Of a head that is repeated, none is left for the hot routes to read."""
+    disconnected = False
+    keep_alive = True
     more_body = False
     body = b""
+    message_event: Any = _NoEvent()
     response_started = False
-    _NO_EVENT: ClassVar[Any] = _NoEvent()
+    response_complete = False
+    is_hurried = False
+    wait_ends: asyncio.Event | None = None
 
     def __init__(self, protocol: ShortcutProtocol, known: Known, body: bytes) -> None:
         self._protocol = protocol
         self._body: bytes | None = body
-        self.disconnected = False
-        self.keep_alive = True
-        self.message_event = self._NO_EVENT
         self.on_response: Callable[[], None] = protocol.on_response_complete
-        self.response_complete = False
-        self.is_hurried = False
-        self.wait_ends: asyncio.Event | None = None
         self._coroutine: Any = known.handler(self)
 
     @property
