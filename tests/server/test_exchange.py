@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import itertools
+import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httptools
 import pytest
 
 from rowq.server.http import connection
@@ -105,25 +107,121 @@ class TestKnown:
             assert told(client, SEND, {"payload": 2})[0] == 201
         assert counted() == 4
 
+    def test_a_request_that_is_repeated_under_its_key_is_sent_once(self, server: Server, counted: Callable[[], int]) -> None:
+        with Dialogue(server) as client:
+            keys = ["0", "a-b", "x" * 64, "a-b", "x" * 64, "0"]
+            answers = [told(client, SEND, {"payload": 1}, Idempotency_Key=key) for key in keys]
+            assert counted() == 5
+            assert told(client, SEND, {"payload": 1}, Idempotency_Key="x" * 65)[0] == 201
+            assert told(client, SEND, {"payload": 1}, Idempotency_Key="é")[0] == 400
+            assert told(client, SEND, {"payload": 1}, Idempotency_Key="")[0] == 400
+            assert counted() == 0
+        assert answers[:3] == [answers[5], answers[3], answers[4]]
+        assert states(server)["ready"] == 4
+
+
+class Parsed:
+    """One request as the parser reads it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.url, self.body, self.begun, self.done = b"", b"", 0, 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        parser = httptools.HttpRequestParser(self)
+        try:
+            parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.done = 0
+        is_one = (self.begun, self.done) == (1, 1)
+        self.may_be_known = is_one and parser.should_keep_alive() and (parser.get_method(), parser.get_http_version()) == (b"POST", "1.1")
+
+    def on_message_begin(self) -> None:
+        self.begun += 1
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_body(self, body: bytes) -> None:
+        self.body += body
+
+    def on_message_complete(self) -> None:
+        self.done += 1
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        rest = dict.fromkeys(("type", "scheme", "method", "path", "query_string", "root_path"), "")
+        return rest | {"http_version": "1.1", "headers": self.headers, "raw_path": self.url}
+
+    @property
+    def lasting(self) -> Any:
+        return self.url, [field for field in self.headers if field[0] not in (b"content-length", b"idempotency-key")]
+
+
+class Learner:
+    """Takes every request."""
+
+    def __init__(self) -> None:
+        self.heads = Heads()
+
+    def find_handler(self, scope: Any) -> Any:
+        return lambda exchange: exchange
+
+    def learn(self, data: bytes) -> None:
+        parsed = Parsed(data)
+        if parsed.may_be_known:
+            self.heads.learn(data, parsed.scope, self)
+
+
+class TestHeads:
     def test_a_full_memory_starts_again(self) -> None:
-        class Application:
-            heads = Heads()
-
-            def find_handler(self, scope: Any) -> Any:
-                return lambda exchange: exchange
-
         def head(number: int) -> bytes:
             return b"POST /%d HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}" % number
 
-        scope = dict.fromkeys(("type", "scheme", "method", "path", "raw_path", "query_string", "root_path"), "") | {
-            "http_version": "1.1",
-            "headers": [],
-        }
-        application = Application()
+        learner = Learner()
         for number in range(MAX_HEADS + 1):
-            application.heads.learn(head(number), scope, application)
-        assert application.heads.find(head(0)) is None
-        assert application.heads.find(head(MAX_HEADS)) is not None
+            learner.learn(head(number))
+        assert learner.heads.find(head(0)) is None
+        assert learner.heads.find(head(MAX_HEADS)) is not None
+
+    def test_what_is_known_is_what_the_parser_would_read(self) -> None:
+        """Of requests that were spoilt in every way, each is left to the parser, or known as exactly the request that the parser sees."""
+        learner, chance, found = Learner(), random.Random(20), 0
+        for _ in range(10_000):
+            data = _request(chance)
+            known = learner.heads.find(data)
+            if known is not None:
+                found += 1
+                parsed = Parsed(data)
+                assert parsed.may_be_known, data
+                assert known[1] == parsed.body, data
+                assert [known[2]] * (known[2] is not None) == [value for name, value in parsed.headers if name == b"idempotency-key"], data
+                lasting = [field for field in known[0].scope["headers"] if field[0] not in (b"content-length", b"idempotency-key")]
+                assert (known[0].scope["raw_path"], lasting) == parsed.lasting, data
+            learner.learn(data)
+        assert found > 1_000
+
+
+_SPOILING = (
+    *(b"Content-Length: ", b"Idempotency-Key: ", b"ength: ", b"dempotency-", b"Transfer-Encoding: chunked", b"Connection: close"),
+    *(b"\r\n", b"\r\n\r\n", b"\r", b"\n", b" ", b"\t", b"\0", b":", b"0", b"14", b"a-b", b"{}", b"POST /q HTTP/1.1"),
+)
+
+
+def _request(chance: random.Random) -> bytes:
+    body = bytes(chance.choices(b"ab\r\n:{}", k=chance.randrange(15)))
+    lines = [b"Host: x", b"Content-Length: %d" % len(body)]
+    if chance.random() < 0.5:
+        lines.append(b"Idempotency-Key: " + chance.choice((b"k", b"a-b", b"", b"x y", b"z" * 70)))
+    if chance.random() < 0.3:
+        lines.append(chance.choice((b"X-Length: 3", b"Note: length: 4", b"X-Idempotency-Key: 5", b"A: b")))
+    chance.shuffle(lines)
+    data = b"\r\n".join([b"POST /q HTTP/1.1", *lines, b"", body])
+    for _ in range(chance.choice((0, 0, 1, 1, 2))):
+        place, lost = chance.randrange(len(data) + 1), chance.choice((0, 0, 1, 5))
+        data = data[:place] + (b"" if lost else chance.choice(_SPOILING)) + data[place + lost :]
+    return data
 
 
 class TestNotKnown:
@@ -131,7 +229,9 @@ class TestNotKnown:
         "headers",
         [
             {"Connection": "close"},
-            {"Idempotency-Key": "k"},
+            {"Idempotency-Key": "a key"},
+            {"X-Idempotency-Key": "k", "Idempotency-Key": "k"},
+            {"Idempotency-Key": "k", "idempotency-key": "k"},
             {"Expect": "nothing"},
             {"Long": "x" * 4_096},
         ],
@@ -179,6 +279,16 @@ class TestNotKnown:
             client.say(head.encode() % b"+14" + body)
             assert client.answer()[0] == 400
         assert states(server)["ready"] == 5
+
+    @pytest.mark.parametrize("line", [b"X-Length: 14", b"Note: length: 14"])
+    def test_only_the_length_of_the_body_may_vary(self, server: Server, line: bytes, counted: Callable[[], int]) -> None:
+        """Another number that is taken for the length would let one request hide in the body of another."""
+        request = b"POST %b HTTP/1.1\r\nHost: localhost\r\n%b\r\nContent-Length: 14\r\n\r\n" % (SEND.encode(), line)
+        with Dialogue(server) as client:
+            for _ in range(3):
+                client.say(request + b'{"payload": 1}')
+                assert client.answer()[0] == 201
+        assert counted() == 0
 
 
 class TestKeys:

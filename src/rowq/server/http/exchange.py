@@ -1,8 +1,8 @@
 """A request whose head the server has seen before: without a parser, a task, or ASGI's messages.
 
-A client repeats the head of its requests; only the length of the body differs. What follows from the other bytes (route, headers, key) is
-worked out once. A request with such a head that arrives whole, in one read, on an idle connection, needs only its body to be read, and
-its handler runs on callbacks. uvicorn serves all others.
+A client repeats the head of its requests; only the length of the body and an idempotency key differ. What follows from the other bytes
+(route, headers, API key) is worked out once. A request with such a head that arrives whole, in one read, on an idle connection, needs only
+its body to be read, and its handler runs on callbacks. uvicorn serves all others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -24,7 +24,11 @@ MAX_HEAD_BYTES = 4_096
 _LENGTH = b"ength: "
 _LENGTH_LINE = b"\r\ncontent-length: "
 _MOST_DIGITS = 8
-_UNREPEATABLE = frozenset({b"expect", b"idempotency-key", b"transfer-encoding", b"upgrade"})
+_REQUEST_KEY = b"dempotency-"
+_REQUEST_KEY_LINE = b"\r\nidempotency-key: "
+_MOST_PLAIN = 64
+"""An idempotency key of at most this many letters, digits and hyphens may differ from request to request."""
+_UNREPEATABLE = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
 _OF_ALL = ("type", "http_version", "scheme", "method", "path", "raw_path", "query_string", "root_path", "headers")
 """What a head says by itself; the rest of a scope belongs to one connection."""
 
@@ -35,7 +39,7 @@ class Known(NamedTuple):
     """What follows from a head."""
 
     scope: Scope
-    """Shared by all requests with this head: only to be read, and its `content-length` is the first one's."""
+    """Shared by all requests with this head: only to be read. Length and idempotency key are the first request's."""
     handler: Handler
 
 
@@ -45,38 +49,34 @@ class Beginner(Protocol):
     heads: Heads
 
     def find_handler(self, scope: Scope) -> Handler | None:
-        """The handler of all requests with this scope, whoever is connected; None if they need ASGI."""
+        """The handler of all requests with this scope, of any client; None if they need ASGI."""
 
 
 class Heads:
-    """Known heads by their bytes, without the digits of their `content-length`. Only those of admitted clients are kept, and not many."""
+    """Known heads by their bytes, without what varies. Only those of admitted clients are kept, and not many."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Known] = {}
 
-    def find(self, data: bytes) -> tuple[Known, bytes] | None:
-        """What is known of a request, and its body; None if its head is not known, or if this is not one whole request."""
-        start = data.find(_LENGTH) + len(_LENGTH)
-        stop = data.find(b"\r", start)
-        end = data.find(b"\r\n\r\n", stop) + 4
-        known = self._known.get(data[:start] + data[stop:end])
-        if known is None:
+    def find(self, data: bytes) -> tuple[Known, bytes, bytes | None] | None:
+        """What is known of a request, its body, its idempotency key; None if its head is not known, or if this is not one whole request."""
+        shape, digits, body, request_key = _split(data)
+        known = self._known.get(shape)
+        if known is None or not digits.isdigit() or len(digits) > _MOST_DIGITS or int(digits) != len(body):
             return None
-        digits, body = data[start:stop], data[end:]
-        return (known, body) if digits.isdigit() and len(digits) <= _MOST_DIGITS and int(digits) == len(body) else None
+        return known, body, request_key
 
     def learn(self, data: bytes, scope: Scope, application: Beginner, max_bytes: int = MAX_HEAD_BYTES) -> None:
         """`data` is one read, which begins with the request of this scope and holds all of its head."""
-        start = data.find(_LENGTH) + len(_LENGTH)
-        stop = data.find(b"\r", start)
-        end = data.find(b"\r\n\r\n", stop) + 4
+        shape, _, _, request_key = _split(data)
+        names = [name for name, _ in scope["headers"]]
         if (
-            end > min(max_bytes, MAX_HEAD_BYTES) - _MOST_DIGITS
-            or data[:start][-len(_LENGTH_LINE) :].lower() != _LENGTH_LINE
+            not shape[: shape.find(_LENGTH) + len(_LENGTH)].lower().endswith(_LENGTH_LINE)
+            or len(shape) > min(max_bytes, MAX_HEAD_BYTES) - _MOST_DIGITS - _MOST_PLAIN
+            or names.count(b"idempotency-key") != (request_key is not None)
+            or not _UNREPEATABLE.isdisjoint(names)
             or scope["http_version"] != "1.1"
         ):
-            return
-        if not _UNREPEATABLE.isdisjoint([name for name, _ in scope["headers"]]):
             return
         of_all = {name: scope[name] for name in _OF_ALL}
         handler = application.find_handler(of_all)
@@ -84,7 +84,29 @@ class Heads:
             return
         if len(self._known) >= MAX_HEADS:
             self._known.clear()
-        self._known[data[:start] + data[stop:end]] = Known(of_all, handler)
+        self._known[shape] = Known(of_all, handler)
+
+
+def _split(data: bytes) -> tuple[bytes, bytes, bytes, bytes | None]:
+    """The head without what varies, the digits of the length, the body, and the idempotency key. Nothing, if the key is not a plain one.
+
+    Each is cut out after the first place where it may be, so two heads that differ elsewhere never become the same."""
+    end = data.find(b"\r\n\r\n") + 4
+    request_key = None
+    if (place := data.find(_REQUEST_KEY, 0, end)) > 0:
+        start = place - 3 + len(_REQUEST_KEY_LINE)
+        stop = data.find(b"\r", start)
+        request_key = data[start:stop]
+        if data[place - 3 : start].lower() != _REQUEST_KEY_LINE or not _is_plain(request_key):
+            return b"", b"", b"", None
+        data, end = data[:start] + data[stop:], end - len(request_key)
+    start = data.find(_LENGTH, 0, end) + len(_LENGTH)
+    stop = data.find(b"\r", start)
+    return data[:start] + data[stop:end], data[start:stop], data[end:], request_key
+
+
+def _is_plain(request_key: bytes) -> bool:
+    return len(request_key) <= _MOST_PLAIN and request_key.replace(b"-", b"").isalnum()
 
 
 class _NoEvent:
@@ -97,8 +119,8 @@ class _NoEvent:
 class Exchange:
     """One such request and its answer: uvicorn's protocol takes it for the cycle of a request, the hot routes for a shortcut."""
 
-    headers: ClassVar[Headers] = []
-    """Of a head that is repeated, none is left for the hot routes to read."""
+    headers: Headers = []  # noqa: RUF012  # replaced, never changed
+    """Those that the hot routes read."""
     disconnected = False
     keep_alive = True
     more_body = False
@@ -109,11 +131,13 @@ class Exchange:
     is_hurried = False
     wait_ends: asyncio.Event | None = None
 
-    def __init__(self, protocol: ShortcutProtocol, known: Known, body: bytes) -> None:
+    def __init__(self, protocol: ShortcutProtocol, known: Known, body: bytes, request_key: bytes | None) -> None:
         self._protocol = protocol
         self._body: bytes | None = body
         self.on_response: Callable[[], None] = protocol.on_response_complete
         self._coroutine: Any = known.handler(self)
+        if request_key is not None:
+            self.headers = [(b"idempotency-key", request_key)]
 
     @property
     def client(self) -> tuple[str, int] | None:
