@@ -13,9 +13,10 @@ SELECT
 FROM rowq_audit a
 CROSS JOIN LATERAL UNNEST(COALESCE(a.seqs, ARRAY[a.seq])) WITH ORDINALITY AS line (seq, place);
 
--- Draws the numbers of a run, which are consecutive, and gives the last. A sequence cannot be locked: if another transaction draws in
--- between, the numbers are discarded. The transaction has its id before the first number, as the default of a single line has.
-CREATE FUNCTION rowq_draw_run(ids REGCLASS, lines BIGINT)
+-- Draws consecutive numbers, and gives the last. A sequence cannot be locked: if another transaction draws in between, the numbers are
+-- discarded. The transaction has its id before the first number, as the default of a line has. Eight numbers at a time: a step of PL/pgSQL
+-- costs a quarter of what a number does.
+CREATE FUNCTION rowq_draw_run(ids REGCLASS, count BIGINT)
 RETURNS BIGINT
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -27,10 +28,15 @@ BEGIN
     LOOP
         first := nextval(ids);
         last := first;
-        FOR line IN 2..lines LOOP
+        FOR eight IN 1..(count - 1) / 8 LOOP
+            last := GREATEST(
+                nextval(ids), nextval(ids), nextval(ids), nextval(ids), nextval(ids), nextval(ids), nextval(ids), nextval(ids)
+            );
+        END LOOP;
+        FOR one IN 1..(count - 1) % 8 LOOP
             last := nextval(ids);
         END LOOP;
-        IF last - first + 1 = lines THEN
+        IF last - first + 1 = GREATEST(count, 1) THEN
             RETURN last;
         END IF;
     END LOOP;
