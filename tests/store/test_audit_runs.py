@@ -14,8 +14,8 @@ import rowq
 from rowq import Broker, ManualClock
 from rowq.ids import origin_of
 from rowq.spark.tables import Piece, open_tabular
-from rowq.store.audit_run import BLOCK, grouped, in_blocks, lead, leads
 from rowq.store.dialect import Row
+from rowq.store.row import BLOCK, grouped, in_blocks, lead, leads
 from rowq.store.stream.segment import Commit, Plan, Purge, Segment, count_lines
 from tests.support.database import KINDS, new_database
 

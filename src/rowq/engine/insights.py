@@ -20,13 +20,12 @@ from rowq.model.queue import Origin, Policy, Settings, check_name, origins, reso
 from rowq.model.stream import Stream, is_held_by_stream
 from rowq.store import read
 from rowq.store.access import SignedIn, find_session, read_keys
-from rowq.store.audit_run import leads
 from rowq.store.dialect import Dialect, Row, Session
 from rowq.store.lookup import Reach, insist_on_queue, is_named, not_found, only, seq_of, seqs_of
 from rowq.store.policy import read_settings
 from rowq.store.read import Found, read_all, read_failures, read_page
 from rowq.store.registry import everyone, members
-from rowq.store.row import to_event, to_kv_entry, to_message
+from rowq.store.row import leads, to_event, to_kv_entry, to_message
 from rowq.store.stream.ledger import list_streams
 
 _GET = (*((f"get_{state}", state) for state in State), ("get_ready_moved", State.READY))

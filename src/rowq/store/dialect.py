@@ -74,7 +74,7 @@ class Session(ABC):
     """Whether the session implements `claim`, `ack_all` and `ack_each`, which replace several statements by one."""
 
     writes_runs: ClassVar[bool] = False
-    """Whether the same event of many messages is written as runs of the audit that the caller makes (see store/audit_run.py)."""
+    """Whether the same event of many messages is written as runs of the audit that the caller makes (see store/row.py)."""
 
     @abstractmethod
     def rows(self, query: str, /, **values: Any) -> list[Row]:

@@ -1,8 +1,10 @@
-"""Converts database rows into the objects that callers get."""
+"""What rows of the database mean: the objects that callers get, cursors, and runs of the audit."""
 
 from __future__ import annotations
 
 import base64
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -133,3 +135,37 @@ def read_cursor(state: State, text: str) -> tuple[Any, int]:
     if named is not state:
         raise InvalidArgument(f"`after` is a cursor of {named} messages, but {state} messages were requested")
     return a, b
+
+
+BLOCK = 64
+"""A row of the audit may be a run: the same event of messages of one block of this many seqs (decision 43). The SQL has the same number."""
+
+AuditLine = tuple[int, str, int, str | None]
+"""The seq, the queue, the attempt and the actor."""
+
+
+def leads(seqs: Iterable[int]) -> list[int]:
+    """What rows of the audit with lines of these messages have as their `seq`: that of the message, or for a run `lead`."""
+    return sorted({number for seq in seqs for number in (seq, lead(seq))})
+
+
+def lead(seq: int) -> int:
+    """What a run has as its `seq`: -1 minus the number of the block."""
+    return -1 - seq // BLOCK
+
+
+def in_blocks(first: int, last: int) -> Iterator[list[int]]:
+    """Consecutive seqs, in runs."""
+    while first <= last:
+        end = min(last, first | BLOCK - 1)
+        yield list(range(first, end + 1))
+        first = end + 1
+
+
+def grouped(lines: Iterable[AuditLine]) -> Iterator[tuple[list[int], str, int, str | None]]:
+    """Lines of the same event, in runs."""
+    runs: defaultdict[tuple[int, str, int, str | None], list[int]] = defaultdict(list)
+    for seq, queue, attempt, actor in lines:
+        runs[seq // BLOCK, queue, attempt, actor].append(seq)
+    for (_, queue, attempt, actor), seqs in runs.items():
+        yield seqs, queue, attempt, actor

@@ -16,13 +16,13 @@ from rowq.model.message import State
 from rowq.model.payload import Format, decode
 from rowq.model.queue import Policy
 from rowq.store import groups
-from rowq.store.audit_run import leads
 from rowq.store.call import Send
 from rowq.store.dialect import Row
 from rowq.store.locked_message import hold_waiting, lock_groups, lock_keys
 from rowq.store.place import put_back, put_ready, put_scheduled, take_out
 from rowq.store.policy import Known, check_payload
 from rowq.store.request import Requests
+from rowq.store.row import leads
 from rowq.store.transaction import Transaction
 from rowq.store.transition import expire
 

@@ -12,11 +12,10 @@ from rowq.model.draft import HARMLESS
 from rowq.model.lifecycle import Ack, Extend, Nack, Reject, Reschedule, Settlement
 from rowq.model.message import Outcome
 from rowq.store import groups
-from rowq.store.audit_run import leads
 from rowq.store.call import Receive, Settle
 from rowq.store.dialect import Acks, Row
 from rowq.store.locked_message import LockedMessage, hold_leased
-from rowq.store.row import DeliveryRow, LeasedRow
+from rowq.store.row import DeliveryRow, LeasedRow, leads
 from rowq.store.transaction import Transaction
 from rowq.store.transition import move, policy_of_lease
 

@@ -10,12 +10,12 @@ import msgspec
 
 from rowq.model.draft import PREPARED_COLUMNS
 from rowq.model.queue import Policy
-from rowq.store.audit_run import Line, grouped, in_blocks, lead
 from rowq.store.dialect import Session
 from rowq.store.head_hint import Heads
 from rowq.store.meter import Tally
 from rowq.store.notify.notifier import Place
 from rowq.store.policy import Policies
+from rowq.store.row import AuditLine, grouped, in_blocks, lead
 
 
 class Look(msgspec.Struct):
@@ -122,7 +122,7 @@ class Transaction:
         else:
             self.changes["audit_enqueued"].append((first, last, self.now, queue, self.actor))
 
-    def audit_runs(self, event: str, lines: list[Line]) -> None:
+    def audit_runs(self, event: str, lines: list[AuditLine]) -> None:
         """The same event of several messages, for a session that `writes_runs`."""
         for seqs, queue, attempt, actor in grouped(lines):
             self._audit_run(seqs, queue, event, attempt, actor)
