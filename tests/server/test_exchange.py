@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import itertools
 import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httptools
 import pytest
 
 from rowq.server.http import connection
-from rowq.server.http.exchange import MAX_HEADS, Exchange, Heads
+from rowq.server.http.exchange import MAX_HEADS, Exchange, Heads, Known
 from rowq.server.service import Limits
 from tests.server.dialogue import Dialogue
 from tests.server.support import ADMIN, key, serving
@@ -400,3 +402,23 @@ def test_an_idle_connection_is_closed_so_long_after_its_last_answer(server: Serv
             time.sleep(idle / 2)
         assert client.rest() == b""
         assert time.monotonic() - last >= idle * 0.95
+
+
+def test_a_handler_may_give_way_to_others() -> None:
+    """As `asyncio.sleep(0)` does, which waits for no future."""
+
+    async def serve() -> list[str]:
+        done: list[str] = []
+
+        async def handler(_: Exchange) -> None:
+            await asyncio.sleep(0)
+            done.append("served")
+
+        protocol: Any = SimpleNamespace(tasks=set(), loop=asyncio.get_running_loop(), on_response_complete=lambda: None)
+        Exchange(protocol, Known({}, handler), b"", None).run()
+        assert len(protocol.tasks) == 1
+        done.append("given way")
+        await asyncio.wait(protocol.tasks)
+        return done
+
+    assert asyncio.run(serve()) == ["given way", "served"]

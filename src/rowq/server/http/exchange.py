@@ -206,6 +206,9 @@ class Exchange:
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise
         else:
+            if future is None:  # asyncio.sleep(0): the handler goes on with the loop's next iteration
+                future = self._protocol.loop.create_future()
+                future.get_loop().call_soon(future.set_result, None)
             future._asyncio_future_blocking = False  # as a task says to a future that it has waited for it
             future.add_done_callback(self.run)
             tasks.add(future)
