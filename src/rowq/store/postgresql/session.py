@@ -13,6 +13,7 @@ from rowq.store.notify.notifier import Place
 from rowq.store.postgresql.pipeline import Line, Statement
 from rowq.store.postgresql.types import Numbers, column_of
 from rowq.store.query import LIST_PARAMETER, PARAMETER, VALUES, Queries, read_sql
+from rowq.store.row import FEW
 from rowq.store.server import greenlet_bridge
 
 T = TypeVar("T")
@@ -125,12 +126,12 @@ class PostgresqlSession(Session):
         consumer, consumers = _common(slots.consumers)
         actor, actors = _common(slots.actors)
         values: dict[str, Any] = {"actor": actor, "actors": actors} if slots.is_audited else {}
-        queries = ("claim_ready", "claim_ready_audited")
+        queries = ("claim_ready", "claim_ready_audited", "claim_ready_audited_in_runs")
         if slots.share is not None:
-            queries = ("claim_share", "claim_share_audited")
+            queries = ("claim_share", "claim_share_audited", "claim_share_audited_in_runs")
             values |= {"index": slots.share[0], "count": slots.share[1], "width": width(slots.share, len(slots.tokens))}
         return self.rows(
-            queries[slots.is_audited],
+            queries[_way(slots.is_audited, len(slots.tokens))],
             queue=queue,
             ranking=place[0],
             position=place[1],
@@ -150,14 +151,16 @@ class PostgresqlSession(Session):
 
     def ack_all(self, acks: Acks) -> set[int] | None:
         self.has_written = True
-        rows = self.rows("ack_all_audited" if acks.audited else "ack_all", **_values(acks))
+        queries = ("ack_all", "ack_all_audited", "ack_all_audited_in_runs")
+        rows = self.rows(queries[_way(bool(acks.audited), len(acks.seqs))], **_values(acks))
         self._learn_xid(rows)
         count, tokens, _ = rows[0]
         return None if count == len(acks.seqs) else set(tokens or ())
 
     def ack_each(self, acks: Acks) -> list[Row]:
         self.has_written = True
-        return self.rows("ack_each_audited" if acks.audited else "ack_each", **_values(acks))
+        queries = ("ack_each", "ack_each_audited", "ack_each_audited_in_runs")
+        return self.rows(queries[_way(bool(acks.audited), len(acks.seqs))], **_values(acks))
 
     def slowly(self, function: Callable[[], T]) -> T:
         return greenlet_bridge.slowly(function)
@@ -188,6 +191,11 @@ class PostgresqlSession(Session):
         """The last value of the first row, as raw bytes."""
         if rows and rows[0][-1] is not None:
             self.xid = int.from_bytes(rows[0][-1], "big")
+
+
+def _way(is_audited: bool, lines: int) -> int:
+    """Without an audit, line by line, or in runs."""
+    return 0 if not is_audited else 1 if lines < FEW else 2
 
 
 def _common(values: list[Any]) -> tuple[Any, list[Any] | None]:

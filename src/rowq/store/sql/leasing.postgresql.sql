@@ -75,6 +75,14 @@ granted AS (
 
 -- fragment: noted
 noted AS (
+    INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor)
+    SELECT :now, :queue, seq, 'delivered', attempt, COALESCE((CAST(:actors AS TEXT[]))[slot], :actor)
+    FROM found
+    WHERE token IS NOT NULL
+)
+
+-- fragment: noted_in_runs
+noted AS (
     INSERT INTO rowq_audit (id, at, queue, seq, event, attempt, actor, seqs)
     SELECT rowq_draw_run('rowq_audit_ids', lines), :now, :queue, lead, 'delivered', attempt, actor, seqs
     FROM (
@@ -108,6 +116,13 @@ WITH {first},
 SELECT {delivery}
 FROM found;
 
+-- name: claim_ready_audited_in_runs
+WITH {first},
+{claimed},
+{noted_in_runs}
+SELECT {delivery}
+FROM found;
+
 -- name: claim_share
 WITH {first_of_share},
 {claimed}
@@ -118,6 +133,13 @@ FROM found;
 WITH {first_of_share},
 {claimed},
 {noted}
+SELECT {delivery}, {head}
+FROM found;
+
+-- name: claim_share_audited_in_runs
+WITH {first_of_share},
+{claimed},
+{noted_in_runs}
 SELECT {delivery}, {head}
 FROM found;
 

@@ -31,6 +31,14 @@ bodies AS (
 
 -- fragment: noted
 noted AS (
+    INSERT INTO rowq_audit (at, queue, seq, event, attempt, actor)
+    SELECT :now, queue, seq, 'acked', attempts, COALESCE(consumer, :actor)
+    FROM gone
+    WHERE queue = ANY (:audited)
+)
+
+-- fragment: noted_in_runs
+noted AS (
     INSERT INTO rowq_audit (id, at, queue, seq, event, attempt, actor, seqs)
     SELECT rowq_draw_run('rowq_audit_ids', lines), :now, queue, lead, 'acked', attempts, COALESCE(consumer, :actor), seqs
     FROM (
@@ -68,4 +76,12 @@ WITH {acked}
 
 -- name: ack_all_audited
 WITH {acked}, {noted}
+{all_of_them};
+
+-- name: ack_each_audited_in_runs
+WITH {acked}, {noted_in_runs}
+{each_of_them};
+
+-- name: ack_all_audited_in_runs
+WITH {acked}, {noted_in_runs}
 {all_of_them};
