@@ -141,7 +141,7 @@ BLOCK = 64
 """A row of the audit may be a run: the same event of messages of one block of this many seqs (decision 43). The SQL has the same number."""
 
 FEW = 16
-"""On PostgreSQL, fewer lines are written one by one: a statement that groups them costs as much as a dozen of them."""
+"""Fewer lines of a claim or of an ack are written one by one on PostgreSQL: grouping them costs as much as a dozen of them."""
 
 AuditLine = tuple[int, str, int, str | None]
 """The seq, the queue, the attempt and the actor."""

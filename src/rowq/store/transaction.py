@@ -15,7 +15,7 @@ from rowq.store.head_hint import Heads
 from rowq.store.meter import Tally
 from rowq.store.notify.notifier import Place
 from rowq.store.policy import Policies
-from rowq.store.row import FEW, AuditLine, grouped, in_blocks, lead
+from rowq.store.row import AuditLine, grouped, in_blocks, lead
 
 
 class Look(msgspec.Struct):
@@ -119,10 +119,8 @@ class Transaction:
         if self.session.writes_runs:
             for seqs in in_blocks(first, last):
                 self._audit_run(seqs, queue, "enqueued", None, self.actor)
-        elif last - first + 1 < FEW:
-            self.changes["insert_audit"].extend(
-                [(self.now, queue, seq, "enqueued", None, self.actor, None) for seq in range(first, last + 1)]
-            )
+        elif first == last:
+            self.changes["insert_audit"].append((self.now, queue, first, "enqueued", None, self.actor, None))
         else:
             self.changes["audit_enqueued"].append((first, last, self.now, queue, self.actor))
 

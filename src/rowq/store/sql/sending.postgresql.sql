@@ -2,5 +2,4 @@
 
 -- name: draw_seqs
 -- The transaction id is returned too: if the answer to the commit is lost, PostgreSQL can be asked for its outcome.
-SELECT last - :count + 1, pg_current_xact_id()
-FROM rowq_draw_run('rowq_seq', :count) AS run (last);
+SELECT rowq_draw_run('rowq_seq', :count) - :count + 1, pg_current_xact_id();
