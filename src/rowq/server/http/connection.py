@@ -89,12 +89,9 @@ class LimitedProtocol(BoundedProtocol):
     def data_received(self, data: bytes) -> None:
         if self._parting:
             return
-        before, is_next = self.scope, False
-        if self._tries:
-            cycle = self.cycle
-            is_next = cycle.response_complete and not cycle.more_body and "path" in before if self._has_asked else not before
-            if is_next and self._begin(data):
-                return
+        before, is_next = self.scope, bool(self._tries) and self._stands_between_requests()
+        if is_next and self._begin(data):
+            return
         self._unset_keepalive_if_required()
         self._read = len(data)
         upgraded_at = 0
@@ -137,6 +134,11 @@ class LimitedProtocol(BoundedProtocol):
         if upgraded_at:
             # Outside the except block: a pending upgrade exception would hide why the parser stops later.
             self._serve_as_it_stands(data[upgraded_at:])
+
+    def _stands_between_requests(self) -> bool:
+        if not self._has_asked:
+            return not self.scope
+        return self.cycle.response_complete and not self.cycle.more_body and "path" in self.scope
 
     def _begin(self, data: bytes) -> bool:
         """Serves a whole request whose head is known without the parser, which stands between two requests."""
