@@ -116,11 +116,11 @@ class Transaction:
 
     def audit_enqueued(self, queue: str, first: int, last: int) -> None:
         """Messages of consecutive seqs were sent."""
-        if self.session.writes_runs:
+        if first == last:
+            self.changes["insert_audit"].append((self.now, queue, first, "enqueued", None, self.actor, None))
+        elif self.session.writes_runs:
             for seqs in in_blocks(first, last):
                 self._audit_run(seqs, queue, "enqueued", None, self.actor)
-        elif first == last:
-            self.changes["insert_audit"].append((self.now, queue, first, "enqueued", None, self.actor, None))
         else:
             self.changes["audit_enqueued"].append((first, last, self.now, queue, self.actor))
 
