@@ -388,6 +388,30 @@ class TestWaiting:
         eventually(lambda: server.engine.waiting == 0)
 
 
+def test_the_head_of_a_stranger_is_not_kept(server: Server, counted: Callable[[], int]) -> None:
+    with Dialogue(server) as client:
+        for _ in range(3):
+            assert told(client, SEND, {"payload": 1}, Origin="http://rebound.example")[0] == 403
+    assert counted() == 0
+
+
+def test_reading_goes_on_behind_a_wait(server: Server, counted: Callable[[], int]) -> None:
+    """A request behind a long poll pauses it, and a server that does not read never learns that its client has left."""
+    with Dialogue(server) as client:
+        assert told(client, RECEIVE, {"wait_ms": 0})[0] == 200
+        counted()
+        one: Any = next(iter(server._state.connections))
+        client.ask("POST", RECEIVE, {"wait_ms": 60_000})
+        eventually(lambda: counted() == 1)
+        server.call(one.flow.pause_reading)  # as if the request had come before the poll began to wait
+        server.call(one.cycle.hurry)
+        client.answer()
+        client.ask("POST", RECEIVE, {"wait_ms": 60_000})
+        eventually(lambda: server.engine.waiting == 1)
+        assert not one.flow.read_paused
+    eventually(lambda: server.engine.waiting == 0)
+
+
 def test_an_idle_connection_is_closed_so_long_after_its_last_answer(server: Server) -> None:
     with Dialogue(server) as client:
         eventually(lambda: server.connections == 1)

@@ -15,6 +15,8 @@ from rowq import Broker, LeaseLost, ManualClock, PayloadTooLarge, QueueFull
 from rowq.engine.executor import Executor
 from rowq.store.sqlite.dialect import Sqlite
 from tests.store.conftest import Connect
+from tests.support.background import Background
+from tests.support.patience import eventually
 
 Script = Callable[[Broker, ManualClock], object]
 
@@ -200,3 +202,19 @@ def test_two_processes_never_draw_the_same_seq(tmp_path: Path) -> None:
         assert len(set(sent)) == 60
         got = one.receive("q", max=60)
     assert [delivery.id for delivery in got] == sent
+
+
+def test_the_time_is_that_of_the_transaction(path: Path, connect: Connect) -> None:
+    """Not that of the call: another process may have held the file for long, and have sent meanwhile."""
+    clock = ManualClock()
+    broker = connect(clock=clock)
+    broker.send("q", "x")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        sending = Background(lambda: broker.send("q", "y"))
+        eventually(broker._engine.driver._group_commit._turn.locked)  # type: ignore[union-attr]
+        clock.advance(60)
+        other.execute("ROLLBACK")
+        id = sending.result()
+    sent = broker.get(id)
+    assert sent.sent_at == clock.now()

@@ -125,6 +125,10 @@ class Authenticator:
 
         It remembers the digest of the key, not its identity: a key may be revoked or changed at any moment."""
         if self._is_open:
+            try:
+                admit_local(scope)
+            except Forbidden:
+                return None
             return lambda client: self.admit({**scope, "client": client})
         user, secret = _read_headers(scope["headers"])
         if secret is None or user is not None:

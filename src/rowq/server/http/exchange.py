@@ -33,6 +33,7 @@ _OF_ALL = ("type", "http_version", "scheme", "method", "path", "raw_path", "quer
 """What a head says by itself; the rest of a scope belongs to one connection."""
 
 Handler = Callable[["Exchange"], Coroutine[Any, Any, None]]
+"""Runs without a task: what it awaits must not use `asyncio.timeout`, `asyncio.current_task` or context variables."""
 
 
 class Known(NamedTuple):
@@ -76,6 +77,8 @@ class Heads:
             or names.count(b"idempotency-key") != (request_key is not None)
             or not _UNREPEATABLE.isdisjoint(names)
             or scope["http_version"] != "1.1"
+            or b"\r\n " in shape
+            or b"\r\n\t" in shape  # folded lines, which no parser should let through
         ):
             return
         of_all = {name: scope[name] for name in _OF_ALL}
@@ -90,7 +93,8 @@ class Heads:
 def _split(data: bytes) -> tuple[bytes, bytes, bytes, bytes | None]:
     """The head without what varies, the digits of the length, the body, and the idempotency key. Nothing, if the key is not a plain one.
 
-    Each is cut out after the first place where it may be, so two heads that differ elsewhere never become the same."""
+    Each is cut out after the first place where it may be, so two heads that differ elsewhere never become the same. Without a length, what
+    is cut out is not made of digits."""
     end = data.find(b"\r\n\r\n") + 4
     request_key = None
     if (place := data.find(_REQUEST_KEY, 0, end)) > 0:
@@ -107,6 +111,11 @@ def _split(data: bytes) -> tuple[bytes, bytes, bytes, bytes | None]:
 
 def _is_plain(request_key: bytes) -> bool:
     return len(request_key) <= _MOST_PLAIN and request_key.replace(b"-", b"").isalnum()
+
+
+def _go_on(future: asyncio.Future[None]) -> None:
+    if not future.done():  # the server's end may have cancelled it
+        future.set_result(None)
 
 
 class _NoEvent:
@@ -164,6 +173,7 @@ class Exchange:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
         if not self.disconnected:
+            self._protocol.flow.resume_reading()  # a request behind this one has paused it; only a reader learns that the client leaves
             self.message_event = asyncio.Event()
             await self.message_event.wait()
         return {"type": "http.disconnect"}
@@ -176,15 +186,15 @@ class Exchange:
 
     def answer(self, status: int, body: bytes, headers: Headers | None = None) -> bool:
         """Always true: the client was reading when the request came, and nothing was written since."""
-        if self.disconnected:
+        if self.disconnected or self.response_complete:
             return True
         self.response_complete = True
         protocol = self._protocol
         start = STATUS_LINE[status] + protocol.default_fields()
         if headers:
-            start += b"".join([b"%b: %b\r\n" % field for field in headers])
             self.keep_alive &= (b"connection", b"close") not in headers
-        elif not self.keep_alive:
+            start += b"".join([b"%b: %b\r\n" % field for field in headers if field[0] != b"connection"])
+        if not self.keep_alive:
             start += b"connection: close\r\n"
         protocol.transport.write(start + ANSWER % (len(body), body))
         if not self.keep_alive:
@@ -208,7 +218,7 @@ class Exchange:
         else:
             if future is None:  # asyncio.sleep(0): the handler goes on with the loop's next iteration
                 future = self._protocol.loop.create_future()
-                future.get_loop().call_soon(future.set_result, None)
+                future.get_loop().call_soon(_go_on, future)
             future._asyncio_future_blocking = False  # as a task says to a future that it has waited for it
             future.add_done_callback(self.run)
             tasks.add(future)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from rowq.store.store import Store
 
 
+_DETOURS = 20
+
+
 class Writing(Protocol):
     def __call__(self, *, durable: bool) -> AbstractContextManager[SqliteSession]: ...
 
@@ -32,6 +35,8 @@ class Writing(Protocol):
 class Lone:
     def __init__(self, queries: SqliteQueries, writing: Writing) -> None:
         self._writing = writing
+        self._detours = 0
+        """How many receives and acks more go the general way at once."""
         self._insert_message = queries.by_position("insert_plain_message", ("seq", "sent_at", "queue", "format", "payload", "priority"))
         self._insert_ready = queries.by_position("insert_new_ready", ("queue", "ranking", "seq"))
         self._take_ready = queries.by_position("take_ready", ("queue", "limit"))
@@ -47,9 +52,17 @@ class Lone:
         kind = type(call)
         if kind is Send:
             return self._send(call, store, policies)  # type: ignore[arg-type]  # `kind` says it, at a fraction of isinstance's price
+        if self._detours:
+            self._detours -= 1
+            return False
         if kind is Receive:
             return self._receive(call, store, policies)  # type: ignore[arg-type]
         return kind is Settle and self._ack(call, store, policies)  # type: ignore[arg-type]
+
+    def _decline(self) -> bool:
+        """What was found is not plain, and what comes next will hardly be: looking in vain costs a transaction."""
+        self._detours = _DETOURS
+        return False
 
     def _send(self, call: Send, store: Store, policies: Policies) -> bool:
         if call.rows != 1 or not call.is_plain or call.request is not None or store.listeners:
@@ -58,8 +71,8 @@ class Lone:
         policy = policies.open_to(queue, call.size)
         if policy is None:
             return False
-        now = store.clock.now()
         with self._writing(durable=True) as session:
+            now = store.clock.now()  # not before: another process may have held the file for long
             seq = session.draw_seqs(1)
             session.execute(self._insert_message, (seq, now, queue, message.format, bytearray(message.payload), message.priority))
             session.execute(self._insert_ready, (queue, -message.priority, seq))
@@ -71,12 +84,13 @@ class Lone:
     def _receive(self, call: Receive, store: Store, policies: Policies) -> bool:
         if call.max != 1 or call.consumer is not None or call.share is not None:
             return False
-        queue, now = call.queue, store.clock.now()
+        queue = call.queue
         policy = may_receive(policies, [call])
-        if policy is None or store.times.look(call.topic, now) is not None:
+        if policy is None or store.times.look(call.topic, store.clock.now()) is not None:
             return False
         began = running()
         with self._writing(durable=False) as session:
+            now = store.clock.now()
             rows = session.execute(self._take_ready, (queue, 1)).fetchall()
             if not rows:
                 call.result = []
@@ -84,7 +98,7 @@ class Lone:
             row = rows[0]
             seq, ranking, position, attempts, expires_at, error, marks = row[: ReadyRow.MARKS + 1]
             if marks or expires_at is not None or error is not None or position != seq:
-                return False
+                return self._decline()
             token, attempts = new_tokens(1)[0], attempts + 1
             until = now + (call.lease_ms or policy.lease_ms)
             mark = MODE_MARKS[call.delivery] if call.delivery else 0
@@ -108,7 +122,7 @@ class Lone:
             _, held, queue, marks, has_extras, attempts, consumer, _ = rows[0]
             policy = policies.remembered(queue)
             if held != token or has_extras or marks & ~HARMLESS or policy is None or policy.keep != "none":
-                return False
+                return self._decline()
             session.execute(self._delete_leased, (seq,))
             session.execute(self._delete_message, (seq,))
             if policy.audit:
