@@ -13,6 +13,7 @@ import pytest
 import rowq
 from rowq import Broker, LeaseLost, ManualClock, PayloadTooLarge, QueueFull
 from rowq.engine.executor import Executor
+from rowq.model.queue import Policy
 from rowq.store.sqlite.dialect import Sqlite
 from tests.store.conftest import Connect
 from tests.support.background import Background
@@ -202,6 +203,15 @@ def test_two_processes_never_draw_the_same_seq(tmp_path: Path) -> None:
         assert len(set(sent)) == 60
         got = one.receive("q", max=60)
     assert [delivery.id for delivery in got] == sent
+
+
+def test_every_setting_was_thought_of() -> None:
+    """Does a new one matter when a plain message is sent, received or acked? Then `Policies.open_to`, `may_receive` or `Lone._ack` has to ask."""
+    asked = {"schema", "max_depth", "ttl_ms", "max_payload_bytes", "paused", "throughput_limit", "delivery", "lease_ms", "keep", "audit"}
+    of_other_calls = {"retention_ms", "audit_retention_ms", "dlq_ttl_ms", "dlq_exhausted", "require_receipt"}
+    of_returns = {"max_attempts", "backoff", "order", "on_exhausted", "count_lease_expiry", "lease_expiry_backoff"}
+    of_expiry = {"ttl_from", "refresh_ttl", "on_expire"}
+    assert set(Policy.__struct_fields__) == asked | of_other_calls | of_returns | of_expiry
 
 
 def test_the_time_is_that_of_the_transaction(path: Path, connect: Connect) -> None:
