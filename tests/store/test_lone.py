@@ -206,7 +206,7 @@ def test_two_processes_never_draw_the_same_seq(tmp_path: Path) -> None:
 
 
 def test_every_setting_was_thought_of() -> None:
-    """Does a new one matter when a plain message is sent, received or acked? Then `Policies.open_to`, `may_receive` or `Lone._ack` has to ask."""
+    """Does a new one matter when a plain message is sent, received or acked? Then `open_to`, `may_receive` or `Lone` has to ask."""
     asked = {"schema", "max_depth", "ttl_ms", "max_payload_bytes", "paused", "throughput_limit", "delivery", "lease_ms", "keep", "audit"}
     of_other_calls = {"retention_ms", "audit_retention_ms", "dlq_ttl_ms", "dlq_exhausted", "require_receipt"}
     of_returns = {"max_attempts", "backoff", "order", "on_exhausted", "count_lease_expiry", "lease_expiry_backoff"}
