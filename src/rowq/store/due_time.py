@@ -60,6 +60,7 @@ class Times:
         return None if known is None else known.next
 
     def falls_due(self, topic: str, due: int) -> None:
+        """A message of the topic was leased or scheduled until then."""
         with self._lock:
             self._falls_due(topic, due)
 

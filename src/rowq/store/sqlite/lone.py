@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _DETOURS = 20
+"""Receives and acks that do not look again after one has looked in vain."""
 
 
 class Writing(Protocol):
